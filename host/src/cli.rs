@@ -211,7 +211,7 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Logout { mount } => login::forget(&mount.at, &mount.mount),
         Verb::Key { verb } => key::run(verb),
         Verb::Set { at, lines, write } => set::run(&at, &lines, write),
-        Verb::Schema => schema::run(),
+        Verb::Schema { record } => schema::run(record),
         Verb::Declare { file, needs } => declare::run(&file, &needs),
         Verb::Dev { dir, build, config, http } => dev::run(&dir, build.as_deref(), config.as_deref(), http),
         Verb::New { lang, name, dir, with, list: _, json } => match (lang, name) {

@@ -5,6 +5,8 @@
 //! file; nothing that a provider does changes it.
 
 mod address;
+mod admin;
+mod audit;
 mod auth;
 mod callers;
 mod deserializer;
@@ -36,12 +38,14 @@ use crate::model::{Limits, MountName, bounds, text};
 use crate::policy::cedar::CedarPolicies;
 use crate::policy::{Decider, Rule, RuleSet};
 pub use address::{AddressError, listen_address};
+pub use admin::{AdminConfig, AdminProblem};
+pub use audit::{Audit, WhenFull};
 pub use auth::{AuthConfig, KeySetFiles};
 use callers::CallersTable;
 pub use editable::EditableToml;
 pub(crate) use error::parse;
 pub use error::{ConfigKey, Error, FilePosition, KeyCure, Problem};
-use file::{AuditTarget, CacheScope, File, MountTable, WatchTable};
+use file::{CacheScope, File, MountTable, WatchTable};
 pub use issuer::{
     IntrospectionConfig, IssuerConfig, IssuerProblem, IssuerUrl, IssuerUrlError, KeySetSource, TokenAlgorithm,
 };
@@ -60,20 +64,6 @@ pub const FILE: &str = belljar_join::FILE;
 /// The name of the file of policies beside the configuration.
 const POLICY_FILE: &str = "policy.cedar";
 
-/// Where the record of calls goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Audit {
-    /// To a file in the state directory. belljar rotates it and bounds its size.
-    #[default]
-    State,
-    /// To the standard error stream, between the lines of the log.
-    Stderr,
-    /// Nowhere.
-    Off,
-    /// To a file, appended.
-    File(PathBuf),
-}
-
 /// The whole configuration. Every path is absolute, every default is set.
 pub struct Config {
     /// The directory that is searched for `*.wasm`.
@@ -84,6 +74,8 @@ pub struct Config {
     pub state: PathBuf,
     /// Where the record of calls goes.
     pub audit: Audit,
+    /// What happens to requests while the record cannot be written.
+    pub when_full: WhenFull,
     /// Whether the process gives up rights.
     pub wall: Wall,
     /// Calls that run at once, over all mounts.
@@ -108,6 +100,8 @@ pub struct Config {
     pub network: NetworkConfig,
     /// How belljar serves HTTP.
     pub serve: ServeConfig,
+    /// The operator's own endpoint.
+    pub admin: AdminConfig,
     /// How belljar follows changes.
     pub watch: Watch,
     /// Whether clients get tools that list, read and search.
@@ -229,14 +223,7 @@ impl Config {
         let plugins = file.plugins.map(place);
         let cache = file.cache.map_or_else(|| input.cache.clone(), place);
         let state = file.state.map_or_else(|| input.state.clone(), place);
-        let audit = match file.audit {
-            None => Audit::State,
-            Some(AuditTarget(path)) => match path.to_str() {
-                Some("stderr") => Audit::Stderr,
-                Some("off") => Audit::Off,
-                _ => Audit::File(place(path)),
-            },
-        };
+        let (audit, when_full) = file.audit.unwrap_or_default().checked(place);
         let wall = file.wall.unwrap_or_default();
         let calls = file.calls.map_or(CALLS, |calls| u32::try_from(calls.0).unwrap_or(u32::MAX));
         let total_memory = file.total_memory.map(|size| size.0);
@@ -256,6 +243,7 @@ impl Config {
         let needs_policy_file = file.policy.is_some();
         let policy_file = file.policy.map_or_else(|| base.join(POLICY_FILE), place);
         let serve = file.serve.unwrap_or_default().checked(place)?;
+        let admin = file.admin.unwrap_or_default().checked()?;
         let mut mounts = BTreeMap::new();
         for (name, table) in file.mounts {
             let table_name = || text::excerpt(&name, 80);
@@ -300,6 +288,7 @@ impl Config {
             cache,
             state,
             audit,
+            when_full,
             wall,
             calls,
             total_memory,
@@ -312,6 +301,7 @@ impl Config {
             key_sets: KeySetFiles::new(),
             network,
             serve,
+            admin,
             watch,
             tools,
             callers,

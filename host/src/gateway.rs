@@ -27,6 +27,7 @@ pub mod response_cost;
 mod route;
 pub mod search;
 pub mod skills;
+mod status;
 pub mod subscriptions;
 pub mod views;
 mod visible_lists;
@@ -36,6 +37,8 @@ pub use below::BelowPage;
 pub use listing::ListPage;
 pub use pipeline::Gateway;
 pub use read::ReadOutcome;
+pub use record::RequestRecord;
+pub use status::GatewayStatus;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -4,6 +4,7 @@
 //! The second wall is Landlock plus a filter of system calls around this whole process. The first wall is the sandbox
 //! of each call.
 
+pub(crate) mod admin;
 pub(crate) mod api_keys;
 pub(crate) mod candidate;
 pub(crate) mod compiler_process;

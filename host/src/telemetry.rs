@@ -1,11 +1,16 @@
-//! The audit record: one event for each finished call, written as one line of JSON, in the order in which calls end.
+//! The events of requests and calls, and what is made of them: the audit record, one line of JSON for each event, in the
+//! order in which calls end; and the metrics.
 //!
 //! `docs/reference/record.md` documents the fields of a line; a test compares the document with the code. This folder knows a
 //! call only as plain data of `model`.
 
+mod chain;
 mod event;
 pub mod log_queue;
+mod metrics;
 pub mod sink;
 
-pub use event::{ConsentRecord, Event};
-pub use sink::Sink;
+pub use chain::{ChainCheck, ChainFault, CheckedChain, LineChain};
+pub use event::{ConsentRecord, Event, EventError, schema_text};
+pub use metrics::Metrics;
+pub use sink::{EventObserver, LineFormat, RecordFormat, RecordUnavailable, Sink};

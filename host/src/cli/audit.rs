@@ -1,6 +1,7 @@
 //! `belljar audit`: filters and sums the record of calls.
 
 mod summary;
+mod verify;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use summary::{RecordLine, Summary};
 
 use super::output;
@@ -23,6 +24,7 @@ pub(super) const HELP: &str = "Examples:
   belljar audit --since 24h
   belljar audit --mount notes --who claude --lines
   belljar audit --denied --json
+  belljar audit verify
 
 The command reads the file that the configuration names with audit = \"FILE\", or the files in the state
 directory, which all configurations of this user share. It sums the lines that fit all options.";
@@ -30,11 +32,25 @@ directory, which all configurations of this user share. It sums the lines that f
 /// The longest line that is read, in bytes. belljar writes shorter ones.
 const MAX_LINE: u64 = 1 << 20;
 
+/// The verbs of `audit`.
+#[derive(Subcommand)]
+enum AuditVerb {
+    /// Check that no line of the record was changed, removed or inserted.
+    #[command(after_help = verify::HELP)]
+    Verify {
+        #[command(flatten)]
+        verify: verify::VerifyArgs,
+    },
+}
+
 /// The options of `audit`.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct AuditArgs {
+    #[command(subcommand)]
+    verb: Option<AuditVerb>,
     #[command(flatten)]
-    pub(super) at: LocationArgs,
+    at: LocationArgs,
     /// Only calls of this mount.
     #[arg(long, value_name = "NAME")]
     mount: Option<String>,
@@ -72,6 +88,14 @@ fn since(text: &str) -> Result<SystemTime, String> {
 }
 
 impl AuditArgs {
+    /// The location arguments.
+    pub(super) fn location(&mut self) -> &mut LocationArgs {
+        match &mut self.verb {
+            Some(AuditVerb::Verify { verify }) => &mut verify.at,
+            None => &mut self.at,
+        }
+    }
+
     /// True if the call is one of those that the options select, at any time.
     fn selects(&self, line: &RecordLine<'_>) -> bool {
         let caller = line.caller.as_ref();
@@ -89,13 +113,12 @@ impl AuditArgs {
 
 /// Prints what the record has.
 pub(super) fn run(args: &AuditArgs) -> Result<ExitCode, Failure> {
+    if let Some(AuditVerb::Verify { verify }) = &args.verb {
+        return verify::run(verify);
+    }
     log::start("warn");
-    let files = match &args.file {
-        Some(file) => vec![file.clone()],
-        None => files(&configuration::file(&args.at)?)?,
-    };
     let mut summary = Summary::default();
-    for file in &files {
+    for file in &files_of(args.file.as_deref(), &args.at)? {
         read(file, |bytes| {
             let Some(line) = RecordLine::parse(bytes) else {
                 summary.add_unreadable();
@@ -126,6 +149,14 @@ fn printed(line: &[u8]) -> String {
     match std::io::stdout().is_terminal() {
         true => text::excerpt(&line, usize::MAX) + "\n",
         false => line.into_owned(),
+    }
+}
+
+/// The file that the command line names, or the files of the record that the configuration names, oldest first.
+fn files_of(named: Option<&Path>, at: &LocationArgs) -> Result<Vec<PathBuf>, Failure> {
+    match named {
+        Some(file) => Ok(vec![file.to_owned()]),
+        None => files(&configuration::file(at)?),
     }
 }
 

@@ -385,10 +385,7 @@ impl DevSession {
     fn start_server(&mut self) -> Result<(), Failure> {
         let audit = |catalog: &Arc<_>| {
             let catalog = Arc::clone(catalog);
-            Ok(Sink::with_format(
-                move |event| call_report::report(event, &catalog),
-                crate::server::log::BlockingLogWriter,
-            )?)
+            Ok(Sink::to_writer(call_report::CallReports(catalog), crate::server::log::BlockingLogWriter)?)
         };
         let keys = Keys::read(&self.project.at, &self.config, SharedCode::Use)?;
         let config = Arc::clone(&self.config);

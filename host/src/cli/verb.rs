@@ -320,7 +320,11 @@ pub(super) enum Verb {
     #[command(
         after_help = "Example:\n  belljar schema > belljar.schema.json\n\nWith this line at the top of belljar.toml, plugins for TOML (Taplo, Even Better TOML) use the schema:\n  #:schema ./belljar.schema.json"
     )]
-    Schema,
+    Schema {
+        /// Print the JSON schema of a line of the record instead.
+        #[arg(long)]
+        record: bool,
+    },
     /// For developing providers: write into a component which grants it needs, so that its operator sees them.
     #[command(after_help = declare::HELP)]
     Declare {
@@ -398,12 +402,12 @@ impl Verb {
             Self::Connect { connect } => Some(&mut connect.at),
             Self::Up { up } => Some(&mut up.at),
             Self::Add { add } => Some(&mut add.at),
-            Self::Audit { audit } => Some(&mut audit.at),
+            Self::Audit { audit } => Some(audit.location()),
             Self::Status { .. }
             | Self::Completions { .. }
             | Self::Man { .. }
             | Self::Inspect { .. }
-            | Self::Schema
+            | Self::Schema { .. }
             | Self::Declare { .. }
             | Self::Dev { .. }
             | Self::New { .. } => None,

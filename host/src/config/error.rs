@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::de::DeTable;
 
+use super::admin::AdminProblem;
 use super::deserializer::{self, DeserializeError, Reason};
 use super::issuer::IssuerProblem;
 use super::serve::ServeProblem;
@@ -125,6 +126,9 @@ pub enum Problem {
     /// Keys of `[serve]` do not fit together.
     #[error(transparent)]
     Serve(#[from] ServeProblem),
+    /// The address of `[admin]` is not one of this machine.
+    #[error(transparent)]
+    Admin(#[from] AdminProblem),
     /// The name of a secret has a character that names do not have.
     #[error("secrets: \"{0}\" is not the name of a secret; use letters, digits, \"-\" and \"_\"")]
     SecretName(String),

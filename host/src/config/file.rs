@@ -12,6 +12,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::admin::AdminTable;
+use super::audit::AuditSetting;
 use super::auth::AuthTable;
 use super::callers::CallersTable;
 use super::limits_table::LimitsTable;
@@ -56,7 +58,7 @@ pub(super) struct File {
     /// Where the record of calls goes: "stderr", "off", or a file that lines are appended to.
     #[schemars(example = "audit.jsonl", example = &"stderr")]
     #[schemars(extend("x-taplo" = { "docs": { "defaultValue": "record/audit.jsonl in the state directory" } }))]
-    pub(super) audit: Option<AuditTarget>,
+    pub(super) audit: Option<AuditSetting>,
     /// Whether the process gives up the rights that it does not need before a provider runs. "best-effort": as many as the
     /// kernel can take. "require": belljar does not start unless the kernel can take all of them. "off": none.
     #[schemars(example = &"require")]
@@ -84,6 +86,8 @@ pub(super) struct File {
     pub(super) network: Option<NetworkTable>,
     /// How `belljar serve` serves HTTP: address, public URL, TLS, and the names and pages that may use it.
     pub(super) serve: Option<ServeTable>,
+    /// The operator's own endpoint: metrics and health.
+    pub(super) admin: Option<AdminTable>,
     /// Credentials of HTTP requests. With this table, each HTTP request needs a valid key or token.
     pub(super) auth: Option<AuthTable>,
     /// A file of policies in the language Cedar, which add to the rules. Without this key: "policy.cedar" beside this file,
@@ -121,11 +125,6 @@ impl File {
         }
     }
 }
-
-/// `audit`: a word or a file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(expecting = "\"stderr\", \"off\" or a file")]
-pub(super) struct AuditTarget(pub(super) PathBuf);
 
 /// `[watch]`.
 #[derive(Default, Deserialize, JsonSchema)]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,11 +11,15 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::address::listen_address;
+use super::value::Time;
 use crate::grants::http::origin::{Origin, Scheme};
 use crate::grants::network::host::{Host, HostError};
 
 /// The path at which belljar serves MCP.
 pub const MCP_PATH: &str = "/mcp";
+
+/// The longest time that belljar goes on serving after SIGTERM, in milliseconds.
+const MAX_DRAIN_DELAY: u64 = 10 * 60 * 1000;
 
 /// `[serve]`.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -45,6 +50,10 @@ pub(super) struct ServeTable {
     #[serde(default)]
     #[schemars(example = ["10.0.0.0/8"])]
     trusted: Vec<TrustedNetwork>,
+    /// How long belljar goes on serving after SIGTERM, while `/readyz` of `[admin]` says that it is not ready: so long that a
+    /// load balancer has noticed.
+    #[schemars(example = "5s")]
+    drain_delay: Option<Time<0, MAX_DRAIN_DELAY>>,
 }
 
 /// `serve.tls`.
@@ -82,6 +91,8 @@ pub struct ServeConfig {
     pub origins: Vec<PageOrigin>,
     /// The networks of the proxy. None: belljar is not behind a proxy.
     pub trusted: Option<Vec<IpNet>>,
+    /// How long requests are served after SIGTERM.
+    pub drain_delay: Duration,
 }
 
 /// The files of TLS.
@@ -132,7 +143,8 @@ impl ServeTable {
     /// # Errors
     /// The keys do not fit together.
     pub(super) fn checked(self, place: impl Fn(PathBuf) -> PathBuf) -> Result<ServeConfig, ServeProblem> {
-        let Self { http, url, tls, hosts, origins, behind, trusted } = self;
+        let Self { http, url, tls, hosts, origins, behind, trusted, drain_delay } = self;
+        let drain_delay = drain_delay.map_or(Duration::ZERO, |delay| delay.0);
         let trusted: Vec<IpNet> = trusted.into_iter().map(|network| network.0).collect();
         let trusted = match behind {
             Some(Behind::Proxy) if trusted.is_empty() => return Err(ServeProblem::NobodyIsTrusted),
@@ -144,7 +156,7 @@ impl ServeTable {
             check_url(url, tls.is_some(), trusted.is_some())?;
         }
         let tls = tls.map(|TlsTable { cert, key }| TlsFiles { cert: place(cert), key: place(key) });
-        Ok(ServeConfig { http: http.map(|address| address.0), url, tls, hosts, origins, trusted })
+        Ok(ServeConfig { http: http.map(|address| address.0), url, tls, hosts, origins, trusted, drain_delay })
     }
 }
 
@@ -363,7 +375,7 @@ pub enum PageOriginError {
 }
 
 /// `serve.http`.
-struct ListenAddress(SocketAddr);
+pub(super) struct ListenAddress(pub(super) SocketAddr);
 
 /// One of `serve.trusted`: a network, or a single address.
 struct TrustedNetwork(IpNet);

@@ -9,7 +9,7 @@ use crate::catalog::Mount;
 use crate::model::{DecisionKind, ReadError};
 use crate::policy::Caller;
 use crate::sandbox::MountId;
-use crate::telemetry::{Event, Sink};
+use crate::telemetry::{Event, EventError, Sink};
 
 /// Collects the events of a group's calls, and writes them when it is dropped.
 #[derive(Clone)]
@@ -82,7 +82,7 @@ impl CallGroup {
         let mut records = self.records();
         let mut own = records.iter_mut();
         if let Some(one) = own.find(|one| one.operation == function && one.mount.as_ref() == Some(&mount.name)) {
-            one.outcome = Err(error);
+            one.outcome = Err(error.into());
         }
     }
 
@@ -95,7 +95,7 @@ impl CallGroup {
     /// refusals.
     pub(super) fn problems(&self) -> Vec<u64> {
         let problem = |record: &Event| {
-            let error = record.outcome.as_ref().err().map(ReadError::kind);
+            let error = record.outcome.as_ref().err().map(EventError::kind);
             let refused = record.decision_log.decisions().iter().filter(|one| one.verdict != DecisionKind::Allowed);
             let refused: Vec<_> = refused.map(|one| (&one.grant, &one.target)).collect();
             let mut hasher = DefaultHasher::new();

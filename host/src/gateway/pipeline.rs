@@ -16,7 +16,7 @@ use super::call_group::CallGroup;
 use super::consent::{AskedRequest, ConsentManager, ConsentState};
 use super::explain::{explain, needs_restart};
 use super::read_cache::SharedReads;
-use super::record::Recorder;
+use super::record::{Recorder, RequestRecord};
 use super::response_cost::ResponseCost;
 use super::subscriptions::Subscriptions;
 use crate::catalog::{Catalog, Mount, ServedMount, Snapshot};
@@ -28,10 +28,10 @@ use crate::limits::progress::ProgressSender;
 use crate::limits::{Admission, CallOrigin, Operation};
 use crate::model::bounds::{MAX_SEARCHES, MAX_SEARCHES_OF_CALLER};
 use crate::model::error::LimitKind;
-use crate::model::{ReadError, Usage};
+use crate::model::{Fault, ReadError, Usage};
 use crate::policy::{Access, Caller, CallerId, Policy};
 use crate::sandbox::{CallSpec, Executor, Outcome};
-use crate::telemetry::{Event, Sink};
+use crate::telemetry::{Event, EventError, Sink};
 
 /// Time that the first requests wait for the components that were in the plugin directory at the start.
 ///
@@ -202,10 +202,30 @@ impl Gateway {
         self.executor.end_calls(within);
     }
 
+    /// Checks that the record of calls can be written, if no request is served without it.
+    ///
+    /// # Errors
+    /// [`ReadError::Unavailable`] if it cannot.
+    pub fn check_record(&self) -> Result<(), Fault> {
+        let checked = self.audit.check().map_err(|error| ReadError::Unavailable(error.to_string()));
+        checked.map_err(|error| Fault { error, mount: None, uri: None })
+    }
+
+    /// The record of the request of `caller`. It is written when it is dropped, unless a call of the request has its event.
+    pub fn record_request(&self, caller: &Caller) -> RequestRecord {
+        RequestRecord::new(&self.audit, caller)
+    }
+
+    /// Records a request that was refused before belljar knew what it asks for. `why` is what the client got. `count`: how
+    /// many such requests the record stands for.
+    pub fn record_refused(&self, caller: Caller, why: EventError, count: u32) {
+        self.audit.record(Event { calls: count, ..Event::new(caller, "receive", Err(why)) });
+    }
+
     /// Records a request that was refused because its credential is missing or not valid. `count`: how many such requests
     /// the record stands for.
     pub fn record_unauthenticated(&self, caller: Caller, why: String, credential: Option<String>, count: u32) {
-        let refused = Event::new(caller, "authenticate", Err(ReadError::Unauthenticated(why)));
+        let refused = Event::new(caller, "authenticate", Err(ReadError::Unauthenticated(why).into()));
         self.audit.record(Event { credential, calls: count, ..refused });
     }
 
@@ -281,10 +301,12 @@ impl Gateway {
         // They wait for no principal's other calls, because everybody would wait with it.
         let party = if group.is_some() { CallerId::Connection(caller.peer) } else { caller.id() };
         let origin = CallOrigin { caller: party, breaker_scope };
-        let permit = match access {
+        let asked_at = Instant::now();
+        let permit = match access.and_then(|access| self.check_record().map_err(|fault| fault.error).map(|()| access)) {
             Ok(access) => self.admission.admit(access, &mount.gate, origin, request, deadline).await,
             Err(error) => Err(error),
         };
+        recorder.queue = asked_at.elapsed();
         let outcome = match permit {
             Ok(permit) => {
                 let recall = permit.recall();
@@ -322,6 +344,7 @@ impl Gateway {
             Err(error) => Outcome::failed(error),
         };
         let Outcome { mut result, usage, decisions } = outcome;
+        let usage = Usage { queue: recorder.queue, ..usage };
         if mount.is_withdrawn() {
             let why = "its grants changed during the call; try again";
             result = Err(ReadError::Unavailable(why.to_owned()));

@@ -53,7 +53,7 @@ impl Gateway {
     }
 
     fn refuse(&self, caller: &Caller, operation: &'static str, error: ReadError) -> Fault {
-        self.audit.record(Event::new(caller.clone(), operation, Err(error.clone())));
+        self.audit.record(Event::new(caller.clone(), operation, Err(error.clone().into())));
         Fault { error, mount: None, uri: None }
     }
 }

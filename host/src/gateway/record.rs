@@ -1,7 +1,7 @@
 //! One event for each call, and for each request that never became a call.
 
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use super::call_group::CallGroup;
 use super::response_cost::ResponseCost;
@@ -10,9 +10,9 @@ use crate::grants::CallRecord;
 use crate::interfaces::Request;
 use crate::limits::Operation;
 use crate::model::reference::MAX_URI;
-use crate::model::{DecisionKind, DecisionLog, MountName, ReadError, Usage, text};
+use crate::model::{DecisionKind, DecisionLog, MountName, ReadError, RequestInfo, Usage, text};
 use crate::policy::Caller;
-use crate::telemetry::{ConsentRecord, Event, Sink};
+use crate::telemetry::{ConsentRecord, Event, EventError, Sink};
 
 /// Records a call when it is dropped: its result, or that it was cancelled, and its usage until then.
 ///
@@ -30,6 +30,10 @@ pub(super) struct Recorder<'a> {
     pub(super) ended: Option<(Result<(), ReadError>, Usage, DecisionLog)>,
     /// The question that a person was asked, and the answer.
     pub(super) consent: ConsentRecord,
+    /// Time until the call had its turn.
+    pub(super) queue: Duration,
+    /// The client's request, unless another call of it has an event already.
+    info: Option<Arc<RequestInfo>>,
     is_handed_over: bool,
 }
 
@@ -43,7 +47,10 @@ impl<'a> Recorder<'a> {
         group: Option<&'a CallGroup>,
     ) -> Self {
         let (decisions, consent) = (CallRecord::default(), ConsentRecord::default());
-        Self { audit, caller, mount, request, group, decisions, ended: None, consent, is_handed_over: false }
+        // The request has an event of its own if it makes a group of calls.
+        let info = caller.request.as_ref().filter(|_| group.is_none() && audit.is_on()).and_then(RequestInfo::claim);
+        let (queue, ended, is_handed_over) = (Duration::ZERO, None, false);
+        Self { audit, caller, mount, request, group, decisions, ended, consent, queue, info, is_handed_over }
     }
 
     /// The cost record of the answer, which contains the event.
@@ -58,11 +65,16 @@ impl<'a> Recorder<'a> {
 
     /// The event with the result of the call. Without one it is the event of a withdrawn call, and has its usage so far.
     fn event(&mut self) -> Event {
-        let withdrawn = || (Err(ReadError::Cancelled), self.decisions.usage(), self.decisions.take_decisions());
+        let withdrawn = || {
+            let usage = Usage { queue: self.queue, ..self.decisions.usage() };
+            (Err(ReadError::Cancelled), usage, self.decisions.take_decisions())
+        };
         let (outcome, usage, decisions) = self.ended.take().unwrap_or_else(withdrawn);
         Event {
             ended_at: SystemTime::now(),
             caller: self.caller.clone(),
+            request: self.info.take(),
+            took: Duration::ZERO,
             mount: Some(self.mount.name.clone()),
             digest: Some(self.mount.digest),
             // A read of a part is a read.
@@ -70,7 +82,7 @@ impl<'a> Recorder<'a> {
             reference: self.request.reference().map(str::to_owned),
             served_from: None,
             calls: 1,
-            outcome,
+            outcome: outcome.map_err(EventError::from),
             usage,
             decision_log: decisions,
             consent: std::mem::take(&mut self.consent),
@@ -92,7 +104,11 @@ impl Drop for Recorder<'_> {
         }
         self.ended = Some((Err(ReadError::Cancelled), Usage::default(), DecisionLog::default()));
         let (audit, event) = (self.audit.clone(), self.event());
-        self.decisions.when_ended(move |usage, decision_log| audit.record(Event { usage, decision_log, ..event }));
+        let queue = self.queue;
+        self.decisions.when_ended(move |usage, decision_log| {
+            let usage = Usage { queue, ..usage };
+            audit.record(Event { usage, decision_log, ..event });
+        });
     }
 }
 
@@ -111,7 +127,7 @@ pub(super) fn served_cost(
         digest: Some(mount.digest),
         reference: Some(reference.to_owned()),
         served_from: Some(from),
-        ..Event::new(caller.clone(), "read", outcome.map_err(Clone::clone))
+        ..Event::new(caller.clone(), "read", outcome.map_err(|error| error.clone().into()))
     };
     ResponseCost::new(audit, mount, audit.is_on().then(event))
 }
@@ -134,7 +150,7 @@ pub(super) fn record_unrouted(
         digest: refused.map(|refused| refused.digest),
         reference: Some(text::excerpt(uri, MAX_URI)),
         decision_log,
-        ..Event::new(caller.clone(), "read", Err(error.clone()))
+        ..Event::new(caller.clone(), "read", Err(error.clone().into()))
     });
 }
 
@@ -152,6 +168,50 @@ pub(super) fn record_refusal(
         mount: mount.map(|mount| mount.name.clone()),
         digest: mount.map(|mount| mount.digest),
         reference: Some(text::excerpt(reference, MAX_URI)),
-        ..Event::new(caller.clone(), operation, Err(error.clone()))
+        ..Event::new(caller.clone(), operation, Err(error.clone().into()))
     });
+}
+
+/// Records a request when it is dropped, unless one of its calls has its event. A request that is dropped before
+/// [`RequestRecord::set_outcome`] was withdrawn.
+pub struct RequestRecord {
+    audit: Sink,
+    caller: Caller,
+    reference: OnceLock<String>,
+    outcome: OnceLock<Result<(), EventError>>,
+}
+
+impl RequestRecord {
+    /// The record of the request of `caller`.
+    pub(super) fn new(audit: &Sink, caller: &Caller) -> Self {
+        let (reference, outcome) = (OnceLock::new(), OnceLock::new());
+        Self { audit: audit.clone(), caller: caller.clone(), reference, outcome }
+    }
+
+    /// Stores the URI or the name that the request is about. At most 2 KiB of it are kept.
+    pub fn set_reference(&self, reference: &str) {
+        let _ = self.reference.set(text::excerpt(reference, MAX_URI));
+    }
+
+    /// Stores the outcome. The first one counts: it is closest to the cause.
+    pub fn set_outcome(&self, outcome: Result<(), EventError>) {
+        let _ = self.outcome.set(outcome);
+    }
+
+    /// True if the outcome is not needed, because an event has the request already or nobody takes events.
+    pub fn is_done(&self) -> bool {
+        !self.audit.is_on() || self.caller.request.as_ref().is_none_or(|request| request.is_recorded())
+    }
+}
+
+impl Drop for RequestRecord {
+    fn drop(&mut self) {
+        let Some(method) = self.caller.request.as_ref().map(|request| request.method).filter(|_| !self.is_done())
+        else {
+            return;
+        };
+        let outcome = self.outcome.take().unwrap_or_else(|| Err(ReadError::Cancelled.into()));
+        let event = Event::new(self.caller.clone(), method, outcome);
+        self.audit.record(Event { calls: 0, reference: self.reference.take(), ..event });
+    }
 }

@@ -45,7 +45,7 @@ impl ResponseCost {
     /// Records that the answer was refused after its call.
     pub(super) fn fail(&mut self, error: &ReadError) {
         if let Some(record) = &mut self.record {
-            record.outcome = Err(error.clone());
+            record.outcome = Err(error.clone().into());
         }
     }
 
@@ -80,6 +80,7 @@ mod tests {
     use crate::limits::{Admission, CallOrigin, memory_budget::MemoryBudget};
     use crate::model::{Limits, MountName, Usage};
     use crate::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
+    use crate::telemetry::{LineChain, RecordFormat};
 
     #[derive(Clone, Default)]
     struct WrittenBytes(Arc<Mutex<Vec<u8>>>);
@@ -97,7 +98,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_for_an_answer_is_recorded_and_charged_to_its_mount() {
         let written = WrittenBytes::default();
-        let audit = Sink::to_writer(written.clone()).unwrap();
+        let audit = Sink::to_writer(RecordFormat::new(LineChain::new([0; 8])), written.clone()).unwrap();
         let limits = Limits { cpu: 1, queue: Duration::from_millis(1), ..Limits::default() };
         let mount = Arc::new(Mount::plain(MountName::new("m").unwrap(), "belljar://m/", limits));
         let usage = Usage { cpu: Duration::from_micros(5), ..Usage::default() };

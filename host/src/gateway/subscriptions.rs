@@ -170,8 +170,7 @@ impl Subscriptions {
     }
 
     /// The number of watched resources, and the number of subscribers.
-    #[cfg(test)]
-    fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> (usize, usize) {
         let registry = self.registry();
         (registry.uris.len(), registry.subscribers.len())
     }

@@ -181,6 +181,7 @@ impl CallRecord {
     pub fn usage(&self) -> Usage {
         let Some((began, _)) = self.0.began.get() else { return Usage::default() };
         Usage {
+            queue: Duration::ZERO,
             fuel: self.0.fuel.load(Ordering::Relaxed),
             time: began.elapsed(),
             cpu: Duration::from_nanos(self.0.cpu.load(Ordering::Relaxed)),

@@ -204,6 +204,11 @@ impl Admission {
         &self.host.budget
     }
 
+    /// The turns of the host that are held, and all of them.
+    pub fn turns(&self) -> (usize, usize) {
+        self.host.turns.counts()
+    }
+
     /// Counts one tool call or completion of `caller`.
     ///
     /// # Errors

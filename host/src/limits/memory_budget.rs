@@ -30,6 +30,11 @@ impl MemoryBudget {
         self.cap
     }
 
+    /// The bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// True if the whole budget is in use.
     pub fn is_exhausted(&self) -> bool {
         self.used.load(Ordering::Relaxed) >= self.cap

@@ -179,6 +179,12 @@ impl TurnScheduler {
         matches!(caller, CallerId::Principal(_)) && self.has_most(&self.lock(), caller)
     }
 
+    /// The turns that are held, and all turns.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.held.len() - state.free.len(), state.held.len())
+    }
+
     fn has_most(&self, state: &SchedulerState, caller: CallerId) -> bool {
         state.of_principal(caller).is_some_and(|held| held >= self.max_per_principal())
     }

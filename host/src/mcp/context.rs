@@ -7,6 +7,7 @@ use rmcp::service::RequestContext as RmcpContext;
 use super::deferred_bodies::DeferredBodies;
 use super::exchange::Exchange;
 use super::fault;
+use crate::gateway::RequestRecord;
 use crate::model::Fault;
 use crate::policy::Caller;
 
@@ -54,6 +55,8 @@ pub(super) struct RequestContext<'a> {
     pub(super) deferred_bodies: Option<&'a DeferredBodies>,
     /// The caller.
     pub(super) caller: Caller,
+    /// Records the request when it is dropped.
+    pub(super) record: RequestRecord,
     /// The era of the request's revision.
     pub(super) era: Era,
     /// True if the client's revision has `resource_link` blocks in tool results (2025-06-18 and later).
@@ -61,6 +64,14 @@ pub(super) struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
+    /// Ends the request with the result of its method.
+    pub(super) fn end<T>(&self, result: Result<T, ErrorData>) -> Result<T, ErrorData> {
+        if !self.record.is_done() {
+            self.record.set_outcome(result.as_ref().map(|_| ()).map_err(fault::event_error));
+        }
+        result
+    }
+
     /// The error of a read that needs consent, for a client that cannot ask its user for it.
     pub(super) fn consent_unavailable(&self, fault: Fault) -> ErrorData {
         match self.era {

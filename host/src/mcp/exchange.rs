@@ -2,6 +2,7 @@
 //! answer. The cost outlives the handler, because the answer is encoded after the handler is done.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,10 @@ pub struct RequestSource {
 pub struct Exchange {
     source: Option<RequestSource>,
     phase: RequestPhase,
+    /// The size of the message in bytes.
+    message_bytes: Option<usize>,
+    /// True once the handler has the request, and with it the duty to record it.
+    is_received: AtomicBool,
     /// The cost of the answer and the bytes of its contents. `None` until the handler is done.
     cost: Mutex<Option<(ResponseCost, usize)>>,
     /// The scopes that the request needs and its credential lacks.
@@ -44,6 +49,26 @@ impl Exchange {
     /// The state of a request that comes from `source` and has the phase `phase`.
     pub fn new(source: RequestSource, phase: RequestPhase) -> Self {
         Self { source: Some(source), phase, ..Self::default() }
+    }
+
+    /// The same, for a message of `bytes` bytes.
+    pub fn with_message_bytes(self, bytes: usize) -> Self {
+        Self { message_bytes: Some(bytes), ..self }
+    }
+
+    /// The size of the message in bytes, if the transport counts it.
+    pub(super) fn message_bytes(&self) -> Option<usize> {
+        self.message_bytes
+    }
+
+    /// Notes that the handler has the request.
+    pub(super) fn set_received(&self) {
+        self.is_received.store(true, Ordering::Relaxed);
+    }
+
+    /// True once the handler has the request, and with it the duty to record it.
+    pub fn is_received(&self) -> bool {
+        self.is_received.load(Ordering::Relaxed)
     }
 
     /// The shared state of a request that rmcp dispatched, if its transport keeps any.

@@ -18,7 +18,11 @@ use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::{Map, Value};
 
 use super::cursor::BadCursor;
-use crate::model::{Fault, MountName, ReadError, text};
+use crate::model::{Blame, Fault, MountName, ReadError, text};
+use crate::telemetry::EventError;
+
+/// Characters of an error's message that the record keeps.
+const MAX_RECORDED: usize = 500;
 
 /// The key of `data` that names the scopes which a request needs.
 const SCOPES: &str = "scopes";
@@ -89,6 +93,46 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         | ReadError::Cancelled
         | ReadError::Internal(_) => ErrorData::internal_error(message, data),
     }
+}
+
+/// The kinds of errors that are not those of a call.
+const REQUEST_KINDS: [&str; 18] = [
+    "asked-too-often",
+    "bad-answer",
+    "bad-argument",
+    "bad-completion",
+    "bad-cursor",
+    "busy",
+    "cancelled",
+    "denied",
+    "insufficient-scope",
+    "internal",
+    "invalid-params",
+    "limit",
+    "no-prompt",
+    "no-skill",
+    "no-tool",
+    "not-found",
+    "unanswered",
+    "unavailable",
+];
+
+/// The error of a request, for its event.
+pub(crate) fn event_error(error: &ErrorData) -> EventError {
+    let kind = error.data.as_ref().and_then(|data| data.get("kind")).and_then(Value::as_str);
+    let known = kind.and_then(|kind| REQUEST_KINDS.iter().find(|known| **known == kind));
+    let kind = match (known, error.code) {
+        (Some(kind), _) => kind,
+        (None, ErrorCode::METHOD_NOT_FOUND) => "no-method",
+        (None, ErrorCode::PARSE_ERROR) => "not-json",
+        (None, _) => "invalid-request",
+    };
+    let blame = match kind {
+        "internal" => Blame::Host,
+        "unavailable" => Blame::Operator,
+        _ => Blame::Caller,
+    };
+    EventError::Answer { kind, message: text::excerpt(&error.message, MAX_RECORDED), blame }
 }
 
 fn with_kind(kind: &str) -> Option<Value> {

@@ -22,8 +22,13 @@ use super::shutdown::Shutdown;
 use super::trace;
 use crate::gateway::Gateway;
 use crate::limits::memory_budget::MemoryBudget;
-use crate::model::text;
+use crate::model::{RequestInfo, text};
 use crate::policy::{Caller, Evidence, Principal, authenticate};
+
+/// The name of a revision that rmcp knows.
+fn known_revision(version: &ProtocolVersion) -> Option<&'static str> {
+    ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| *known == version).map(ProtocolVersion::as_str)
+}
 
 /// Serves MCP for one connection or session; cheap to clone.
 #[derive(Clone)]
@@ -115,10 +120,22 @@ impl Handler {
 
     /// Records a request that the transport refused because its credential is missing or not valid. `credential`: the
     /// first digits of the SHA-256 of the credential, if there is one.
-    pub fn record_refusal(&self, address: IpAddr, why: String, credential: Option<String>, count: u32) {
-        let principal = authenticate(Evidence::Loopback);
-        let caller = Caller { address: Some(address), ..Caller::new(principal, self.transport) };
-        self.gateway.record_unauthenticated(caller, why, credential, count);
+    pub fn record_unauthenticated(&self, address: IpAddr, why: String, credential: Option<String>, count: u32) {
+        self.gateway.record_unauthenticated(self.unknown_caller(Some(address)), why, credential, count);
+    }
+
+    /// Records a request that the transport refused with `error` before belljar knew what it asks for. `address`: that of
+    /// the client, if it belongs into the record. `count`: how many such requests the record stands for.
+    pub fn record_refused(&self, address: Option<IpAddr>, error: &ErrorData, count: u32) {
+        self.gateway.record_refused(self.unknown_caller(address), fault::event_error(error), count);
+    }
+
+    /// The caller of a request that proves nothing, or of one whose evidence was not looked at.
+    fn unknown_caller(&self, address: Option<IpAddr>) -> Caller {
+        // The client of standard input is the user who started belljar. That needs no proof.
+        let principal =
+            if self.transport == "http" { authenticate(Evidence::Loopback) } else { self.principal.clone() };
+        Caller { address, ..Caller::new(principal, self.transport) }
     }
 
     /// Waits until the mounts that were present at start-up are loaded.
@@ -126,11 +143,12 @@ impl Handler {
         self.gateway.loaded_snapshot().await;
     }
 
-    /// Builds the context of a request from rmcp's context and from the transport's `exchange`.
+    /// Builds the context of a request of this method from rmcp's context and from the transport's `exchange`.
     pub(super) fn request_context<'a>(
         &self,
         rmcp: &'a RmcpContext<RoleServer>,
         exchange: Option<&'a Exchange>,
+        method: &'static str,
     ) -> RequestContext<'a> {
         let client = rmcp
             .client_info()
@@ -144,13 +162,18 @@ impl Handler {
         let peer = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
         let address = source.and_then(|source| source.address);
         let trace = rmcp.meta.get_traceparent().and_then(trace::checked).map(Into::into);
-        let caller = Caller { principal, transport: self.transport, client, peer, address, trace };
-        RequestContext { rmcp, exchange, deferred_bodies: None, caller, era, supports_links }
+        exchange.into_iter().for_each(Exchange::set_received);
+        let revision = version.as_ref().and_then(known_revision);
+        let request = RequestInfo::new(method, revision, exchange.and_then(Exchange::message_bytes));
+        let request = Some(Arc::new(request));
+        let caller = Caller { principal, transport: self.transport, client, peer, address, trace, request };
+        let record = self.gateway.record_request(&caller);
+        RequestContext { rmcp, exchange, deferred_bodies: None, caller, record, era, supports_links }
     }
 
     /// Builds the context of a request that rmcp dispatched.
-    pub(super) fn context_of<'a>(&self, rmcp: &'a RmcpContext<RoleServer>) -> RequestContext<'a> {
-        self.request_context(rmcp, Exchange::of(rmcp))
+    pub(super) fn context_of<'a>(&self, rmcp: &'a RmcpContext<RoleServer>, method: &'static str) -> RequestContext<'a> {
+        self.request_context(rmcp, Exchange::of(rmcp), method)
     }
 
     /// Runs a request. It begins when the outbox has room. It ends when the client cancels it, when the transport
@@ -171,6 +194,7 @@ impl Handler {
         };
         let work = async {
             self.outbox.wait_for_room().await;
+            self.gateway.check_record().map_err(fault::to_error)?;
             work.await
         };
         let eviction = async {

@@ -18,7 +18,7 @@ use super::context::Era;
 use super::exchange::Exchange;
 use super::handler::Handler;
 use super::{fault, identity};
-use crate::model::MountName;
+use crate::model::{MountName, RequestInfo};
 use crate::policy::Principal;
 
 /// The `instructions` of the server, before the names of the mounts. Never contains text of a provider.
@@ -29,6 +29,32 @@ const MOUNTS_NAMED: usize = 40;
 
 /// The extension for views (MCP Apps).
 const VIEWS: &str = "io.modelcontextprotocol/ui";
+
+/// The methods that belljar knows, for the record: a client can invent any other name.
+const METHODS: [&str; 17] = [
+    "completion/complete",
+    "initialize",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/directory/read",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "skills/get",
+    "skills/list",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// The name of a method in the record.
+pub(super) fn recorded_method(method: &str) -> &'static str {
+    METHODS.iter().find(|known| **known == method).copied().unwrap_or(RequestInfo::UNKNOWN)
+}
 
 impl Handler {
     /// The `instructions` that clients show to models: contents are the providers' words, and these mounts exist for
@@ -82,15 +108,22 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        self.gateway.wait_for_scan().await;
+        // The event names the client.
         context.peer.set_peer_info(request.clone());
-        let mut result = self.negotiate_initialize(&request)?;
-        result.instructions = Some(self.instructions(&self.context_of(&context).caller.principal));
+        let own = self.context_of(&context, "initialize");
+        self.gateway.wait_for_scan().await;
+        let mut result = own.end(self.negotiate_initialize(&request))?;
+        result.instructions = Some(self.instructions(&own.caller.principal));
         Ok(result)
     }
 
+    async fn ping(&self, context: RmcpContext<RoleServer>) -> Result<(), ErrorData> {
+        self.context_of(&context, "ping").end(Ok(()))
+    }
+
     async fn discover(&self, context: RmcpContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        self.discovery(&self.context_of(&context).caller.principal).await
+        let context = self.context_of(&context, "server/discover");
+        context.end(self.discovery(&context.caller.principal).await)
     }
 
     async fn list_resources(
@@ -98,7 +131,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RmcpContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.resources(request, &self.context_of(&context)).await
+        let context = self.context_of(&context, "resources/list");
+        context.end(self.resources(request, &context).await)
     }
 
     async fn list_resource_templates(
@@ -106,7 +140,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RmcpContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.templates(request, &self.context_of(&context)).await
+        let context = self.context_of(&context, "resources/templates/list");
+        context.end(self.templates(request, &context).await)
     }
 
     async fn read_resource(
@@ -114,7 +149,8 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.read(request, &self.context_of(&context)).await
+        let context = self.context_of(&context, "resources/read");
+        context.end(self.read(request, &context).await)
     }
 
     async fn list_skills(
@@ -122,7 +158,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RmcpContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        Box::pin(self.skills(request, &self.context_of(&context))).await
+        let context = self.context_of(&context, "skills/list");
+        context.end(Box::pin(self.skills(request, &context)).await)
     }
 
     async fn get_skill(
@@ -130,7 +167,8 @@ impl ServerHandler for Handler {
         request: GetSkillRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        Box::pin(self.skill(request, &self.context_of(&context))).await
+        let context = self.context_of(&context, "skills/get");
+        context.end(Box::pin(self.skill(request, &context)).await)
     }
 
     async fn read_resource_directory(
@@ -138,7 +176,8 @@ impl ServerHandler for Handler {
         request: ReadResourceDirectoryRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        Box::pin(self.directory(request, &self.context_of(&context))).await
+        let context = self.context_of(&context, "resources/directory/read");
+        context.end(Box::pin(self.directory(request, &context)).await)
     }
 
     async fn complete(
@@ -146,7 +185,8 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Box::pin(self.completion(request, &self.context_of(&context))).await
+        let context = self.context_of(&context, "completion/complete");
+        context.end(Box::pin(self.completion(request, &context)).await)
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -162,18 +202,21 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let request_context = self.context_of(&context);
-        let work = self.subscribe_to(request.uri, &request_context.caller.principal, &context.peer);
-        self.run(&request_context, Box::pin(work)).await
+        let own = self.context_of(&context, "resources/subscribe");
+        own.record.set_reference(&request.uri);
+        let work = self.subscribe_to(request.uri, &own.caller.principal, &context.peer);
+        own.end(self.run(&own, Box::pin(work)).await)
     }
 
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _: RmcpContext<RoleServer>,
+        context: RmcpContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = self.context_of(&context, "resources/unsubscribe");
+        context.record.set_reference(&request.uri);
         self.unsubscribe_from(&request.uri);
-        Ok(())
+        context.end(Ok(()))
     }
 
     async fn list_tools(
@@ -181,7 +224,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RmcpContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.tools(request, &self.context_of(&context)).await
+        let context = self.context_of(&context, "tools/list");
+        context.end(self.tools(request, &context).await)
     }
 
     /// rmcp compares the HTTP headers of a call with the arguments that this schema marks.
@@ -195,7 +239,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RmcpContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.prompts(request, &self.context_of(&context)).await
+        let context = self.context_of(&context, "prompts/list");
+        context.end(self.prompts(request, &context).await)
     }
 
     async fn get_prompt(
@@ -203,7 +248,8 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        Box::pin(self.prompt(request, &self.context_of(&context))).await
+        let context = self.context_of(&context, "prompts/get");
+        context.end(Box::pin(self.prompt(request, &context)).await)
     }
 
     async fn call_tool(
@@ -211,7 +257,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        Box::pin(self.tool_result(request, &self.context_of(&context))).await
+        let context = self.context_of(&context, "tools/call");
+        context.end(Box::pin(self.tool_result(request, &context)).await)
     }
 
     /// rmcp calls this for each request that it could not parse: an unknown method, or a known one with malformed
@@ -222,7 +269,11 @@ impl ServerHandler for Handler {
         context: RmcpContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let era = Era::of_request(&context);
-        Err(match request.method.as_str() {
+        let context = self.context_of(&context, recorded_method(&request.method));
+        if context.caller.request.as_ref().is_some_and(|info| info.method == RequestInfo::UNKNOWN) {
+            context.record.set_reference(&request.method);
+        }
+        context.end(Err(match request.method.as_str() {
             "resources/read" => fault::invalid_params("resources/read", "{ \"uri\": \"...\" }"),
             method @ ("resources/list" | "resources/templates/list") => {
                 fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
@@ -252,7 +303,7 @@ impl ServerHandler for Handler {
                 fault::invalid_params(method, "the parameters of the protocol's revision")
             }
             method => fault::method_not_found(method),
-        })
+        }))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

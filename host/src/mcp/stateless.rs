@@ -23,6 +23,7 @@ use super::context::{RequestContext, STATELESS};
 use super::deferred_bodies::DeferredBodies;
 use super::exchange::Exchange;
 use super::handler::Handler;
+use super::methods::recorded_method;
 use super::{encode, fault};
 use crate::policy::Principal;
 
@@ -141,12 +142,13 @@ impl Handler {
         cancellation: CancellationToken,
     ) -> EncodedAnswer {
         let StatelessRequest { id, request, meta } = request;
+        let method = recorded_method(request.method());
         let mut rmcp = RmcpContext::new(id.clone(), peer);
         (rmcp.ct, rmcp.meta) = (cancellation, meta);
         let deferred = DeferredBodies::default();
         let context =
-            RequestContext { deferred_bodies: Some(&deferred), ..self.request_context(&rmcp, Some(exchange)) };
-        let (answer, error) = match self.dispatch(request, &context).await {
+            RequestContext { deferred_bodies: Some(&deferred), ..self.request_context(&rmcp, Some(exchange), method) };
+        let (answer, error) = match context.end(self.dispatch(request, &context).await) {
             Ok(result) => (ServerJsonRpcMessage::response(result, id.clone()), None),
             Err(error) => {
                 let code = error.code;

@@ -46,6 +46,9 @@ impl SubscribedSignal {
     }
 }
 
+/// The method. Its record says how the subscription began, and is written then.
+const LISTEN: &str = "subscriptions/listen";
+
 /// The transport holds an acknowledgement back for at most this time. A first poll takes less.
 const MAX_HOLD: Duration = Duration::from_secs(30);
 
@@ -70,10 +73,10 @@ impl Service<RoleServer> for SubscribeGate {
         if let ClientRequest::SubscriptionsListenRequest(listen) = &request
             && Era::of_request(&context).is_stateless()
         {
-            let request_context = handler.context_of(&context);
-            let principal = &request_context.caller.principal;
-            let prepared = Box::pin(handler.prepare(principal, &listen.params.notifications));
-            let listening = handler.run(&request_context, prepared).await?;
+            let own = handler.context_of(&context, LISTEN);
+            let prepared = Box::pin(handler.prepare(&own.caller.principal, &listen.params.notifications));
+            let listening = own.end(handler.run(&own, prepared).await)?;
+            drop(own);
             context.extensions.insert(listening);
         }
         handler.handle_request(request, context).await
@@ -157,9 +160,9 @@ impl Handler {
                     extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<SubscribedSignal>()).cloned();
                 // The guard signals on each way out, and also when this future is dropped.
                 let _signal = signal.map(|SubscribedSignal(token)| token.drop_guard());
-                let request_context = self.context_of(context.request_context());
-                let prepared = self.prepare(&request_context.caller.principal, context.requested());
-                self.run(&request_context, Box::pin(prepared)).await?
+                let own = self.context_of(context.request_context(), LISTEN);
+                let prepared = self.prepare(&own.caller.principal, context.requested());
+                own.end(self.run(&own, Box::pin(prepared)).await)?
             }
         };
         let sink = context.sink();

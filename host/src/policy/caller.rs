@@ -4,10 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::principal::{Principal, PrincipalId, PrincipalKind};
+use crate::model::RequestInfo;
 
 /// The caller of a request: the proven principal, and unproven statements of the transport and the client about
 /// themselves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Caller {
     /// The proven identity.
     pub principal: Principal,
@@ -21,6 +22,8 @@ pub struct Caller {
     pub address: Option<IpAddr>,
     /// The `traceparent` of the request (W3C Trace Context), for the record only. Not proven.
     pub trace: Option<Arc<str>>,
+    /// The request of a client. `None` for belljar's own calls, and for those of the command line.
+    pub request: Option<Arc<RequestInfo>>,
 }
 
 /// The party that shares quotas and turns: what one of them uses, the others do not have.
@@ -42,7 +45,7 @@ impl Default for CallerId {
 impl Caller {
     /// A caller without client information, on belljar's own connection.
     pub fn new(principal: Principal, transport: &'static str) -> Self {
-        Self { principal, transport, client: None, peer: 0, address: None, trace: None }
+        Self { principal, transport, client: None, peer: 0, address: None, trace: None, request: None }
     }
 
     /// The party that the caller's requests count for: the principal if a credential proved it, and otherwise the

@@ -175,7 +175,7 @@ pub(super) async fn run(
     permit.charge_cpu(Instant::now(), own);
     Outcome {
         result,
-        usage: Usage { fuel: used_fuel, time: started.elapsed(), cpu, memory, bytes },
+        usage: Usage { queue: Duration::ZERO, fuel: used_fuel, time: started.elapsed(), cpu, memory, bytes },
         decisions: record.take_decisions(),
     }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::log;
 use super::record_file::{self, RecordFile};
-use crate::config::{Audit, Config};
-use crate::telemetry::Sink;
+use crate::config::{Audit, Config, WhenFull};
+use crate::telemetry::{LineChain, RecordFormat, Sink};
 
 /// Why the audit record cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -38,16 +38,16 @@ pub(crate) enum AuditError {
 /// If the operator's file cannot be opened, or the writing thread cannot be started.
 pub(crate) fn audit(config: &Config, quiet: bool) -> Result<Sink, AuditError> {
     let to_stderr = || match quiet {
-        true => Ok(Sink::off()),
-        false => Ok(Sink::to_writer(log::BlockingLogWriter)?),
+        true => Ok::<_, AuditError>(Sink::off()),
+        false => Ok(Sink::to_writer(format()?, log::BlockingLogWriter)?),
     };
-    match &config.audit {
+    let sink = match &config.audit {
         Audit::Off => Ok(Sink::off()),
         Audit::Stderr => to_stderr(),
         Audit::State => match RecordFile::open(&config.state) {
             Ok(file) => {
                 tracing::info!("the audit record is in \"{}\"", record_file::path(&config.state).display());
-                Ok(Sink::to_writer(file)?)
+                Ok(Sink::to_writer(format()?, file)?)
             }
             Err(why) => {
                 tracing::warn!(
@@ -61,9 +61,17 @@ pub(crate) fn audit(config: &Config, quiet: bool) -> Result<Sink, AuditError> {
                 Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => AuditError::NoReader(path.clone()),
                 _ => AuditError::Unopened { path: path.clone(), error },
             })?;
-            Ok(Sink::to_writer(file)?)
+            Ok(Sink::to_writer(format()?, file)?)
         }
-    }
+    }?;
+    Ok(if config.when_full == WhenFull::Refuse { sink.refusing() } else { sink })
+}
+
+/// The lines of this process.
+fn format() -> io::Result<RecordFormat> {
+    let mut name = [0; 8];
+    getrandom::fill(&mut name).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(RecordFormat::new(LineChain::new(name)))
 }
 
 /// Opens the operator's audit file without blocking: it may be a FIFO without a reader, or with a slow one.

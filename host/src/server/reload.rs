@@ -410,7 +410,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("plugins", old.plugins != new.plugins),
         ("cache", old.cache != new.cache),
         ("state", old.state != new.state),
-        ("audit", old.audit != new.audit),
+        ("audit", (&old.audit, old.when_full) != (&new.audit, new.when_full)),
         ("wall", old.wall != new.wall),
         ("calls", old.calls != new.calls),
         ("total-memory", old.total_memory != new.total_memory),
@@ -421,6 +421,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[callers]", old.callers != new.callers),
         ("[auth]", old.auth != new.auth),
         ("[serve]", old.serve != new.serve),
+        ("[admin]", old.admin != new.admin),
     ]
     .into_iter()
     .filter_map(|(key, is_changed)| is_changed.then_some(key))

@@ -12,6 +12,7 @@ use futures_util::future::OptionFuture;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::admin::{AdminEndpoint, StopNotice};
 use super::failure::Failure;
 use super::front_door::{LiveAuthentication, front_door};
 use super::key_follower::KeyFollower;
@@ -68,6 +69,7 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     // Listens before anything is loaded, so that an address in use is reported at once. The second wall forbids
     // listening.
     let listener = http.map(listen).transpose()?;
+    let admin = config.admin.listen.map(AdminEndpoint::bind).transpose()?;
     let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
     invocation::from_anywhere(at, http.is_none());
     let pinning = Pinning::unless_dev(dev, Pinning::WriteMissing);
@@ -86,9 +88,10 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     let wall = landlock::raise(&config, &keys, None)?;
     reload.scope.clone_from(&wall.scope);
     let audit = record::audit(&config, false)?;
+    let audit = admin.iter().fold(audit, |audit, admin| admin.observe(audit));
     let runtime = wall.runtime()?;
     let gateway = OnceLock::new();
-    let listeners = Listeners { http: listener.map(|listener| (listener, front)), local };
+    let listeners = Listeners { http: listener.map(|listener| (listener, front)), local, admin };
     let served = runtime.block_on(serve(config, keys, listeners, reload, (key_follower, tls), audit.clone(), &gateway));
     gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(SHUTDOWN_TIMEOUT));
     // Ends the running calls, so that their records are written.
@@ -111,6 +114,8 @@ async fn keep_timers_cheap() {
 struct Listeners {
     http: Option<(StdListener, FrontDoor)>,
     local: Option<UnixListener>,
+    /// The operator's own endpoint.
+    admin: Option<AdminEndpoint>,
 }
 
 /// Serves on `listeners`. Sets `gateway` once the gateway is made.
@@ -128,8 +133,18 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate())?;
     // Until the reloader handles SIGHUP, this handler keeps the signal from ending the process.
     let _hangups = signal(SignalKind::hangup())?;
+    let (delay, notice) = (config.serve.drain_delay, listeners.admin.as_ref().map(AdminEndpoint::stop_notice));
     let stop = async move {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        let mut signalled = async || {
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        };
+        signalled().await;
+        notice.iter().for_each(StopNotice::begin);
+        if !delay.is_zero() {
+            tracing::info!("stopping in {}", humantime::format_duration(delay));
+            // A second signal ends the delay.
+            let _ = tokio::time::timeout(delay, signalled()).await;
+        }
         tracing::info!("stopping");
     }
     .shared();
@@ -137,6 +152,9 @@ async fn serve(
     let consents: Arc<dyn ConsentWriter> = reload.helper.clone();
     let host = start(config, keys, audit, consents, reload, followers)?;
     let _ = gateway.set(Arc::clone(&host.gateway));
+    if let Some(admin) = listeners.admin {
+        admin.start(Arc::clone(&host.gateway))?;
+    }
     let cursors = Arc::new(Cursors::new(&host.cursor_key));
     let handler = |transport, evidence| {
         let (gateway, cursors) = (Arc::clone(&host.gateway), Arc::clone(&cursors));

@@ -3,7 +3,7 @@
 //! No serving thread waits for the disk. While the queue is full and the writer makes progress, a request waits for
 //! room before it begins ([`Sink::wait_for_room`] is async). When the writer has written nothing for a second, or
 //! fails, requests continue. Events that find no room are then lost. Their number is logged and written to the record
-//! itself.
+//! itself. With [`Sink::refusing`], requests are refused instead of that.
 //!
 //! When the disk works again, the writer continues with the first byte that was not written.
 
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Notify;
 
+use super::chain::LineChain;
 use super::event::{Event, lost_line};
 
 /// Events in the queue from which on requests wait for room.
@@ -44,10 +45,57 @@ const LOG_PAUSE: Duration = Duration::from_secs(60);
 /// Dropping the last clone of a sink waits at most this time for the writer.
 const MAX_FINISH_TIME: Duration = Duration::from_secs(10);
 
-/// A queue of events with a thread that writes them. Clones share the queue.
-#[derive(Clone)]
+/// Sees each event, on the thread that records it.
+pub trait EventObserver: Send + Sync {
+    /// Takes note of an event. Must not block.
+    fn observe(&self, event: &Event);
+}
+
+/// Makes the lines of a record.
+pub trait LineFormat: Send {
+    /// The line of an event. Empty: it gets none.
+    fn event(&mut self, event: &Event) -> String;
+
+    /// The line that replaces `count` lost events.
+    fn lost(&mut self, count: u64) -> String;
+}
+
+/// The lines of the audit record.
+pub struct RecordFormat {
+    chain: LineChain,
+}
+
+impl RecordFormat {
+    /// Lines in this chain.
+    pub fn new(chain: LineChain) -> Self {
+        Self { chain }
+    }
+}
+
+impl LineFormat for RecordFormat {
+    fn event(&mut self, event: &Event) -> String {
+        self.chain.seal(&event.to_line())
+    }
+
+    fn lost(&mut self, count: u64) -> String {
+        self.chain.seal(&lost_line(SystemTime::now(), count))
+    }
+}
+
+/// The record cannot be written, and the operator wants no request without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the record of calls cannot be written, and belljar serves no request without it (audit.when-full = \"refuse\")"
+)]
+pub struct RecordUnavailable;
+
+/// A queue of events with a thread that writes them, and observers that see each event. Clones share them.
+#[derive(Clone, Default)]
 pub struct Sink {
     owner: Option<Arc<Owner>>,
+    observers: Vec<Arc<dyn EventObserver>>,
+    /// True if requests are refused while the record cannot be written.
+    is_refusing: bool,
 }
 
 /// Ends the writer when the last sink is dropped.
@@ -77,6 +125,8 @@ struct State {
     lost: u64,
     /// The last time at which the writer wrote a byte or had nothing to write.
     progress: Instant,
+    /// True since a write failed, until one succeeds.
+    is_failing: bool,
     is_closed: bool,
     has_ended: bool,
 }
@@ -90,6 +140,13 @@ impl State {
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if the writer fails, or has events and has written nothing for a second.
+    fn is_stuck(&self) -> bool {
+        let state = self.lock();
+        let is_waiting = !state.events.is_empty() || state.writing > 0;
+        state.is_failing || is_waiting && state.progress.elapsed() >= self.stalled_after
     }
 
     /// Waits for room, or until the writer has stalled.
@@ -114,31 +171,32 @@ impl Queue {
 impl Sink {
     /// A sink that discards each event.
     pub fn off() -> Self {
-        Self { owner: None }
+        Self::default()
     }
 
-    /// A sink that writes each event to `out` as one line of JSON.
+    /// A sink that writes a line for each event to `out`.
     ///
     /// # Errors
     /// The writer's thread cannot be started.
-    pub fn to_writer(out: impl Write + Send + 'static) -> std::io::Result<Self> {
-        Self::start(Event::to_line, |lost| lost_line(SystemTime::now(), lost), out, STALLED_AFTER)
+    pub fn to_writer(format: impl LineFormat + 'static, out: impl Write + Send + 'static) -> std::io::Result<Self> {
+        Self::start(format, out, STALLED_AFTER)
     }
 
-    /// A sink that writes `form` of each event to `out`, and a line break.
-    ///
-    /// # Errors
-    /// The writer's thread cannot be started.
-    pub fn with_format(
-        form: impl Fn(&Event) -> String + Send + 'static,
-        out: impl Write + Send + 'static,
-    ) -> std::io::Result<Self> {
-        Self::start(form, |lost| format!("{lost} records of calls are missing here"), out, STALLED_AFTER)
+    /// The same sink, with requests refused while the record cannot be written.
+    #[must_use]
+    pub fn refusing(self) -> Self {
+        Self { is_refusing: true, ..self }
+    }
+
+    /// The same sink, with one more observer.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn EventObserver>) -> Self {
+        self.observers.push(observer);
+        self
     }
 
     fn start(
-        form: impl Fn(&Event) -> String + Send + 'static,
-        lost: impl Fn(u64) -> String + Send + 'static,
+        format: impl LineFormat + 'static,
         out: impl Write + Send + 'static,
         stalled_after: Duration,
     ) -> std::io::Result<Self> {
@@ -148,6 +206,7 @@ impl Sink {
             writing: 0,
             lost: 0,
             progress: Instant::now(),
+            is_failing: false,
             is_closed: false,
             has_ended: false,
         };
@@ -160,19 +219,35 @@ impl Sink {
             stalled_after,
         });
         let own = Arc::clone(&queue);
-        std::thread::Builder::new()
-            .name("audit".to_owned())
-            .spawn(move || Writer { queue: &own, out }.run(form, lost))?;
-        Ok(Self { owner: Some(Arc::new(Owner(queue))) })
+        std::thread::Builder::new().name("audit".to_owned()).spawn(move || Writer { queue: &own, out }.run(format))?;
+        Ok(Self { owner: Some(Arc::new(Owner(queue))), ..Self::default() })
     }
 
     fn queue(&self) -> Option<&Queue> {
         self.owner.as_ref().map(|owner| &*owner.0)
     }
 
-    /// False for [`Sink::off`], so that a caller need not make events.
+    /// False if nobody takes events, so that a caller need not make them.
     pub fn is_on(&self) -> bool {
-        self.owner.is_some()
+        self.owner.is_some() || !self.observers.is_empty()
+    }
+
+    /// Checks that the record can be written, if requests are refused otherwise.
+    ///
+    /// # Errors
+    /// [`RecordUnavailable`] if it cannot.
+    pub fn check(&self) -> Result<(), RecordUnavailable> {
+        match self.queue().filter(|_| self.is_refusing).is_some_and(Queue::is_stuck) {
+            true => Err(RecordUnavailable),
+            false => Ok(()),
+        }
+    }
+
+    /// The number of events that wait to be written.
+    pub fn waiting(&self) -> usize {
+        let Some(queue) = self.queue() else { return 0 };
+        let state = queue.lock();
+        state.events.len() + state.writing
     }
 
     /// Waits until there is room for an event, or the writer has stalled. A request waits here before it begins.
@@ -185,7 +260,9 @@ impl Sink {
     }
 
     /// Queues an event, or counts it as lost. Never blocks.
-    pub fn record(&self, event: Event) {
+    pub fn record(&self, mut event: Event) {
+        event.took = event.request.as_ref().map_or(Duration::ZERO, |request| request.age());
+        self.observers.iter().for_each(|observer| observer.observe(&event));
         let Some(queue) = self.queue() else { return };
         let bytes = event.estimated_bytes();
         let mut state = queue.lock();
@@ -256,7 +333,7 @@ enum BatchOutcome {
 }
 
 impl<W: Write> Writer<'_, W> {
-    fn run(mut self, form: impl Fn(&Event) -> String, lost: impl Fn(u64) -> String) {
+    fn run(mut self, mut format: impl LineFormat) {
         let mut lines = Vec::new();
         loop {
             let (events, missing) = self.gather();
@@ -264,13 +341,16 @@ impl<W: Write> Writer<'_, W> {
                 break;
             }
             for event in &events {
-                lines.extend_from_slice(form(event).as_bytes());
-                lines.push(b'\n');
+                let line = format.event(event);
+                if !line.is_empty() {
+                    lines.extend_from_slice(line.as_bytes());
+                    lines.push(b'\n');
+                }
             }
             drop(events);
             // These were lost while the queue was full of the events above.
             if missing > 0 {
-                lines.extend_from_slice(lost(missing).as_bytes());
+                lines.extend_from_slice(format.lost(missing).as_bytes());
                 lines.push(b'\n');
             }
             if self.write(&lines) == BatchOutcome::GivenUp {
@@ -318,7 +398,8 @@ impl<W: Write> Writer<'_, W> {
                 Ok(0) => std::io::Error::from(ErrorKind::WriteZero),
                 Ok(written) => {
                     at += written;
-                    self.queue.lock().progress = Instant::now();
+                    let mut state = self.queue.lock();
+                    (state.progress, state.is_failing) = (Instant::now(), false);
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -329,7 +410,8 @@ impl<W: Write> Writer<'_, W> {
                 Err(error) => error,
             };
             let (waiting, lost, is_closed) = {
-                let state = self.queue.lock();
+                let mut state = self.queue.lock();
+                state.is_failing = true;
                 (state.events.len() + state.writing, state.lost, state.is_closed)
             };
             if last_logged.is_none_or(|at| at.elapsed() >= LOG_PAUSE) {

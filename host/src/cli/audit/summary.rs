@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::cli::table;
@@ -19,6 +20,9 @@ const MAX_REFUSALS: usize = 1000;
 /// Refusals that the text shows.
 const SHOWN_REFUSALS: usize = 20;
 
+/// The operations of requests that were refused before belljar knew what they ask for.
+const REFUSED_AT_THE_DOOR: [&str; 2] = ["authenticate", "receive"];
+
 /// The outcomes of requests that a rule, or the lack of a credential, refused.
 const REFUSED: [&str; 3] = ["denied", "insufficient-scope", "unauthenticated"];
 
@@ -29,6 +33,11 @@ pub(super) struct RecordLine<'a> {
     time: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(super) caller: Option<CallerOfLine<'a>>,
+    /// The client's request, in the line that stands for one.
+    #[serde(default)]
+    request: Option<IgnoredAny>,
+    #[serde(borrow, default)]
+    operation: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(super) mount: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -89,6 +98,19 @@ impl<'a> RecordLine<'a> {
         humantime::parse_rfc3339(&self.time).ok()
     }
 
+    /// The requests of clients that the line stands for.
+    fn requests(&self) -> u64 {
+        match self.operation.as_deref() {
+            Some(operation) if REFUSED_AT_THE_DOOR.contains(&operation) => self.calls(),
+            _ => u64::from(self.request.is_some()),
+        }
+    }
+
+    /// The calls of providers that the line stands for; for requests that were refused at the front door, their number.
+    fn calls(&self) -> u64 {
+        self.calls.unwrap_or(1)
+    }
+
     /// True if something was refused.
     pub(super) fn is_denied(&self) -> bool {
         !self.denials.is_empty() || self.outcome.as_deref().is_some_and(|outcome| REFUSED.contains(&outcome))
@@ -103,6 +125,7 @@ impl<'a> RecordLine<'a> {
 /// The sums of some calls.
 #[derive(Default)]
 struct Sums {
+    requests: u64,
     calls: u64,
     failed: u64,
     denied: u64,
@@ -113,8 +136,8 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, line: &RecordLine<'_>) {
-        let calls = line.calls.unwrap_or(1);
-        self.calls += calls;
+        self.requests += line.requests();
+        self.calls += line.calls();
         // A line for several calls has the outcome of the last one.
         self.failed += u64::from(line.has_failed());
         self.denied += u64::from(line.is_denied());
@@ -125,13 +148,14 @@ impl Sums {
 
     fn to_json(&self) -> Value {
         json!({
-            "calls": self.calls, "failed": self.failed, "denied": self.denied,
+            "requests": self.requests, "calls": self.calls, "failed": self.failed, "denied": self.denied,
             "cpu_micros": self.cpu, "memory": self.memory, "bytes": self.bytes,
         })
     }
 
-    fn to_cells(&self) -> [String; 6] {
+    fn to_cells(&self) -> [String; 7] {
         [
+            self.requests.to_string(),
             self.calls.to_string(),
             self.failed.to_string(),
             self.denied.to_string(),
@@ -228,7 +252,14 @@ impl Summary {
         let mut out = String::new();
         match (&self.first, &self.last) {
             (Some(first), Some(last)) => {
-                let _ = writeln!(out, "{} calls from {} to {}", self.all.calls, shown(first), shown(last));
+                let _ = writeln!(
+                    out,
+                    "{} requests and {} calls from {} to {}",
+                    self.all.requests,
+                    self.all.calls,
+                    shown(first),
+                    shown(last)
+                );
             }
             _ => out.push_str("No call in the record fits.\n"),
         }
@@ -289,7 +320,7 @@ impl Summary {
 
 /// A table with a row for each name, aligned.
 fn rows(out: &mut String, title: &str, all: &BTreeMap<String, Sums>) {
-    const HEADS: [&str; 6] = ["CALLS", "FAILED", "REFUSED", "CPU", "MEMORY", "BYTES"];
+    const HEADS: [&str; 7] = ["REQUESTS", "CALLS", "FAILED", "REFUSED", "CPU", "MEMORY", "BYTES"];
     let name = |name: &str| if name.is_empty() { "(none)".to_owned() } else { text::excerpt(name, 40) };
     let mut names = vec![title.to_owned()];
     let mut cells = vec![HEADS.map(str::to_owned)];

@@ -2,15 +2,19 @@
 //! them.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::Catalog;
 use crate::model::error::{MAX_PROVIDER_TEXT, PROVIDER_SAYS, show_bytes};
 use crate::model::{DecisionKind, Limits, ReadError, reference, text};
-use crate::telemetry::Event;
+use crate::telemetry::{Event, EventError, LineFormat};
 
-/// The report of a call, in a few lines.
-pub(super) fn report(record: &Event, catalog: &Catalog) -> String {
+/// The report of a call, in a few lines. Empty for a request that made no call.
+fn report(record: &Event, catalog: &Catalog) -> String {
+    if record.calls == 0 {
+        return String::new();
+    }
     let mount = record.mount.as_ref();
     let snapshot = catalog.snapshot();
     let limits = mount.and_then(|name| snapshot.find(name)).map(|mount| mount.gate.limits().clone());
@@ -26,7 +30,7 @@ pub(super) fn report(record: &Event, catalog: &Catalog) -> String {
         (None, "cli") => String::new(),
         (None, transport) => format!(" ({transport})"),
     };
-    let outcome = record.outcome.as_ref().err();
+    let outcome = record.outcome.as_ref().err().and_then(EventError::of_call);
     let calls = if record.calls > 1 { format!(", {} calls", record.calls) } else { String::new() };
     let mut out = format!("{}{reference}{by}{calls}: ", record.operation);
     match (outcome, record.served_from) {
@@ -62,6 +66,19 @@ pub(super) fn report(record: &Event, catalog: &Catalog) -> String {
         let _ = write!(out, "\n  {PROVIDER_SAYS}{}", text::quoted(words, MAX_PROVIDER_TEXT));
     }
     out
+}
+
+/// The reports of calls, as the lines of a record.
+pub(super) struct CallReports(pub(super) Arc<Catalog>);
+
+impl LineFormat for CallReports {
+    fn event(&mut self, event: &Event) -> String {
+        report(event, &self.0)
+    }
+
+    fn lost(&mut self, count: u64) -> String {
+        format!("{count} records of calls are missing here")
+    }
 }
 
 fn used(record: &Event, limits: &Limits) -> String {
@@ -115,18 +132,26 @@ mod tests {
     }
 
     fn shown_by(transport: &'static str, outcome: Result<(), ReadError>, log: DecisionLog) -> String {
-        let usage =
-            Usage { fuel: 31_204, time: Duration::from_micros(412), cpu: Duration::ZERO, memory: 1 << 20, bytes: 41 };
+        let usage = Usage {
+            queue: Duration::ZERO,
+            fuel: 31_204,
+            time: Duration::from_micros(412),
+            cpu: Duration::ZERO,
+            memory: 1 << 20,
+            bytes: 41,
+        };
         let one = Event {
             ended_at: SystemTime::UNIX_EPOCH,
             caller: Caller::new(authenticate(Evidence::OwnUser), transport),
+            request: None,
+            took: Duration::ZERO,
             mount: Some(MountName::new("m").unwrap()),
             digest: None,
             operation: "read",
             reference: Some("months/2".into()),
             served_from: None,
             calls: 1,
-            outcome,
+            outcome: outcome.map_err(EventError::from),
             usage,
             decision_log: log,
             consent: ConsentRecord::default(),

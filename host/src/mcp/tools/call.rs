@@ -76,6 +76,9 @@ pub(in crate::mcp) async fn call(
 /// A failure as a tool result, so that the model reads the error and its cure.
 pub(in crate::mcp) fn failed(error: ErrorData, context: &RequestContext<'_>) -> CallToolResult {
     context.exchange.into_iter().for_each(|exchange| exchange.set_error(&error));
+    if !context.record.is_done() {
+        context.record.set_outcome(Err(fault::event_error(&error)));
+    }
     let is_absent = error.code == ErrorCode::RESOURCE_NOT_FOUND;
     let mut details = match error.data {
         Some(Value::Object(details)) => details,

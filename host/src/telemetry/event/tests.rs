@@ -8,7 +8,11 @@ use serde_json::Value;
 
 use super::*;
 use crate::model::error::{Limit, LimitKind};
+use crate::model::{DecisionKind, ReadError};
 use crate::policy::{Evidence, TokenIdentity, authenticate};
+use crate::telemetry::LineChain;
+
+const SCHEMA: &str = include_str!("../../../../docs/reference/record.schema.json");
 
 const PAGE: &str = include_str!("../../../../docs/reference/record.md");
 
@@ -36,14 +40,23 @@ fn full(error: ReadError) -> Event {
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             ..Caller::new(authenticate(Evidence::Token(token)), "http")
         },
+        request: Some(Arc::new(RequestInfo::new("resources/read", Some("2026-07-28"), Some(9)))),
+        took: Duration::from_micros(6),
         mount: MountName::new("m").ok(),
         digest: Some(Digest::of(b"x")),
         operation: "read",
         reference: Some("a".to_owned()),
         served_from: Some("cache"),
         calls: 2,
-        outcome: Err(error),
-        usage: Usage { fuel: 1, time: Duration::from_micros(2), cpu: Duration::from_micros(3), memory: 4, bytes: 5 },
+        outcome: Err(error.into()),
+        usage: Usage {
+            queue: Duration::from_micros(1),
+            fuel: 1,
+            time: Duration::from_micros(2),
+            cpu: Duration::from_micros(3),
+            memory: 4,
+            bytes: 5,
+        },
         decision_log,
         consent: ConsentRecord { asked: Some(consent()), answered: Some((consent(), "once")) },
         credential: Some("01234567".to_owned()),
@@ -70,7 +83,8 @@ fn the_document_lists_every_field_and_no_other() {
     for error in [limit, ReadError::Internal("why".to_owned())] {
         fields(&serde_json::from_str(&full(error).to_line()).unwrap(), "", &mut written);
     }
-    fields(&serde_json::from_str(&lost_line(SystemTime::UNIX_EPOCH, 3)).unwrap(), "", &mut written);
+    let lost = LineChain::new([0; 8]).seal(&lost_line(SystemTime::UNIX_EPOCH, 3));
+    fields(&serde_json::from_str(&lost).unwrap(), "", &mut written);
     let table = PAGE.split("| field |").nth(1).unwrap().split("\n\n").next().unwrap();
     let documented =
         table.lines().filter_map(|row| row.strip_prefix("| `")?.split_once('`').map(|(field, _)| field.to_owned()));
@@ -85,8 +99,49 @@ fn joined_events_have_the_sums_of_their_calls() {
     (last.reference, last.outcome, last.calls) = (None, Ok(()), 1);
     joined.join(last);
     assert_eq!((joined.calls, joined.outcome.is_ok()), (3, true));
-    let usage = Usage { fuel: 2, time: Duration::from_micros(4), cpu: Duration::from_micros(6), memory: 4, bytes: 10 };
+    let usage = Usage {
+        queue: Duration::from_micros(2),
+        fuel: 2,
+        time: Duration::from_micros(4),
+        cpu: Duration::from_micros(6),
+        memory: 4,
+        bytes: 10,
+    };
     assert_eq!(joined.usage, usage);
     let times: Vec<_> = joined.decision_log.decisions().iter().map(|one| (one.target.as_str(), one.times)).collect();
     assert_eq!((times, joined.decision_log.dropped), (vec![("/a", 2), ("/b", 2)], 2));
+}
+
+/// To write the file: `BELLJAR_BLESS=1 cargo test --release -p belljar --lib telemetry::event`.
+#[test]
+fn the_schema_in_the_documents_is_that_of_a_line() {
+    let text = schema_text();
+    if std::env::var_os("BELLJAR_BLESS").is_some() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/record.schema.json"), &text).unwrap();
+        return;
+    }
+    assert!(text == SCHEMA, "run the test with BELLJAR_BLESS=1");
+}
+
+#[test]
+fn each_line_fits_the_schema_and_a_foreign_one_does_not() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut chain = LineChain::new([0; 8]);
+    let limit = ReadError::Exhausted(Limit { kind: LimitKind::Time, used: 1, cap: 1 });
+    let caller = || Caller::new(authenticate(Evidence::OwnUser), "stdio");
+    let smallest = Event::new(caller(), "ping", Ok(()));
+    let lines = [full(limit).to_line(), smallest.to_line(), lost_line(SystemTime::UNIX_EPOCH, 3)];
+    for line in lines {
+        let line: Value = serde_json::from_str(&chain.seal(&line)).unwrap();
+        assert!(validator.is_valid(&line), "{line}: {:?}", validator.iter_errors(&line).next());
+        for field in ["time", "hash"] {
+            let mut changed = line.clone();
+            changed.as_object_mut().unwrap().remove(field);
+            assert!(!validator.is_valid(&changed), "without {field}: {changed}");
+            changed = line.clone();
+            changed["more"] = 1.into();
+            assert!(!validator.is_valid(&changed), "{changed}");
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use super::super::ConsentRecord;
 use super::*;
 use crate::model::error::{Limit, LimitKind};
 use crate::model::{DecisionKind, DecisionLog, Digest, MountName, ReadError, Usage};
@@ -49,29 +48,35 @@ fn record() -> Event {
     let mut decision_log = DecisionLog::default();
     decision_log.add("http", "GET https://x\n/", DecisionKind::Denied, || Some("cure".into()));
     decision_log.add("http", "GET https://x\n/", DecisionKind::Denied, || None);
+    let caller = Caller { client: Some("c 1".into()), ..Caller::new(authenticate(Evidence::OwnUser), "stdio") };
+    let error = ReadError::Exhausted(Limit { kind: LimitKind::Time, used: 7, cap: 5 });
     Event {
         ended_at: SystemTime::UNIX_EPOCH,
-        caller: Caller { client: Some("c 1".into()), ..Caller::new(authenticate(Evidence::OwnUser), "stdio") },
         mount: Some(MountName::new("m").unwrap()),
         digest: Some(Digest::of(b"x")),
-        operation: "read",
         reference: Some("a\nb".into()),
-        served_from: None,
-        calls: 1,
-        outcome: Err(ReadError::Exhausted(Limit { kind: LimitKind::Time, used: 7, cap: 5 })),
-        usage: Usage { fuel: 1, time: Duration::from_micros(2), cpu: Duration::from_micros(1), memory: 3, bytes: 4 },
+        usage: Usage {
+            fuel: 1,
+            time: Duration::from_micros(2),
+            cpu: Duration::from_micros(1),
+            memory: 3,
+            bytes: 4,
+            ..Usage::default()
+        },
         decision_log,
-        consent: ConsentRecord::default(),
-        credential: None,
+        ..Event::new(caller, "read", Err(error.into()))
     }
+}
+
+fn format() -> RecordFormat {
+    RecordFormat::new(LineChain::new([0; 8]))
 }
 
 #[tokio::test]
 async fn no_event_is_lost_while_the_writer_makes_progress() {
     let out = Shared::default();
-    let lost = |lost| lost_line(SystemTime::UNIX_EPOCH, lost);
     // A writer whose thread does not run for some time has not stalled.
-    let sink = Sink::start(Event::to_line, lost, out.clone(), EVENT_TIME).unwrap();
+    let sink = Sink::start(format(), out.clone(), EVENT_TIME).unwrap();
     for _ in 0..40_000 {
         sink.wait_for_room().await;
         sink.record(record());
@@ -94,7 +99,7 @@ async fn a_stalled_or_failing_stream_blocks_no_request_and_each_loss_is_counted(
         let out = Shared::default();
         out.is_stalled.store(is_stalled, Ordering::SeqCst);
         out.is_broken.store(!is_stalled, Ordering::SeqCst);
-        let sink = Sink::to_writer(out.clone()).unwrap();
+        let sink = Sink::to_writer(format(), out.clone()).unwrap();
         let count = 3 * MAX_QUEUED;
         for _ in 0..count {
             // Returns although the stream takes no byte.
@@ -116,9 +121,65 @@ async fn a_stalled_or_failing_stream_blocks_no_request_and_each_loss_is_counted(
 fn finish_does_not_wait_for_a_stalled_stream() {
     let out = Shared::default();
     out.is_stalled.store(true, Ordering::SeqCst);
-    let sink = Sink::to_writer(out.clone()).unwrap();
+    let sink = Sink::to_writer(format(), out.clone()).unwrap();
     sink.record(record());
     sink.finish(Duration::from_millis(20));
     drop(sink);
     out.is_stalled.store(false, Ordering::SeqCst);
+}
+
+/// A line of the record, for a file: the chain of all lines is whole, with those that replace lost events.
+#[test]
+fn lines_and_losses_are_one_chain() {
+    let out = Shared::default();
+    out.is_broken.store(true, Ordering::SeqCst);
+    let sink = Sink::to_writer(format(), out.clone()).unwrap();
+    (0..2 * MAX_QUEUED + 10).for_each(|_| sink.record(record()));
+    out.is_broken.store(false, Ordering::SeqCst);
+    sink.finish(EVENT_TIME);
+    let text = String::from_utf8(out.bytes.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("\"lost\""));
+    let mut check = crate::telemetry::ChainCheck::default();
+    text.lines().for_each(|line| check.check(line).unwrap());
+    assert_eq!(check.chains().len(), 1);
+}
+
+#[test]
+fn a_record_that_cannot_be_written_refuses_requests_if_the_operator_wants_that() {
+    let out = Shared::default();
+    let patient = Sink::to_writer(format(), out.clone()).unwrap();
+    let strict = patient.clone().refusing();
+    assert!(strict.check().is_ok());
+    out.is_broken.store(true, Ordering::SeqCst);
+    strict.record(record());
+    while strict.check().is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(patient.check().is_ok(), "the default serves on");
+    out.is_broken.store(false, Ordering::SeqCst);
+    while strict.check().is_err() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    out.is_stalled.store(true, Ordering::SeqCst);
+    strict.record(record());
+    while strict.check().is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    out.is_stalled.store(false, Ordering::SeqCst);
+}
+
+#[test]
+fn observers_see_each_event_without_a_record() {
+    #[derive(Default)]
+    struct Counted(std::sync::atomic::AtomicUsize);
+    impl EventObserver for Counted {
+        fn observe(&self, _: &Event) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let counted = Arc::new(Counted::default());
+    let sink = Sink::off().with_observer(counted.clone());
+    assert!(sink.is_on() && !Sink::off().is_on());
+    (0..3).for_each(|_| sink.record(record()));
+    assert_eq!(counted.0.load(Ordering::SeqCst), 3);
 }

@@ -1,8 +1,9 @@
 //! The endpoint: the state that all connections share, and the code that answers one request.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use rmcp::model::{ErrorCode, RequestId};
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ use super::charge_encoding::ChargeEncoding;
 use super::connections::{Connection, Stage};
 use super::front_door::FrontDoor;
 use super::head::{CheckedHead, Door, DoorAnswer, RefusedAuthentication};
-use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with};
+use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with, take_refusal};
 use super::response::{EVICTED, ResponseBody, ResponseBudget};
 use super::session::{CancelOnDrop, IdHold, InFlightIds, RmcpService, SessionUsage, SessionUse};
 use super::{body, names, session, stateless};
@@ -58,6 +59,29 @@ struct ReceivedRequest {
     /// Marks its session as in use.
     session_use: Option<SessionUse>,
     exchange: Arc<Exchange>,
+}
+
+/// What is known of a request while it is served.
+#[derive(Default)]
+struct RequestProgress {
+    /// The message, once it is read.
+    message: OnceLock<Bytes>,
+    /// The state that the request shares with the handler, if rmcp serves it.
+    exchange: OnceLock<Arc<Exchange>>,
+    /// The address of the client, if it belongs into the record.
+    address: OnceLock<Option<IpAddr>>,
+    /// True if the request needs no further record: it got to the handler, or its refused credential is counted.
+    is_recorded: AtomicBool,
+}
+
+impl RequestProgress {
+    fn set_recorded(&self) {
+        self.is_recorded.store(true, Ordering::Relaxed);
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.is_recorded.load(Ordering::Relaxed) || self.exchange.get().is_some_and(|exchange| exchange.is_received())
+    }
 }
 
 impl Endpoint {
@@ -102,8 +126,8 @@ impl Endpoint {
     ) -> Response<Body> {
         connection.set_stage(Stage::Receiving);
         let page = self.door.pages().origin(request.headers()).cloned();
-        let read_message = OnceLock::new();
-        let mut work = pin!(self.serve(&connection, peer, request, &read_message));
+        let progress = RequestProgress::default();
+        let mut work = pin!(self.serve(&connection, peer, request, &progress));
         let answered = poll_fn(|context| match connection.is_evicted() {
             true => Poll::Ready(None),
             false => work.as_mut().poll(context).map(Some),
@@ -111,13 +135,19 @@ impl Endpoint {
         let mut response = match answered.await {
             Some(response) => response,
             None => {
-                let id = read_message.get().and_then(|message: &Bytes| message::request_id(message));
+                let id = progress.message.get().and_then(|message| message::request_id(message));
                 let busy = refuse_with(StatusCode::SERVICE_UNAVAILABLE, fault::busy(EVICTED), id);
                 let mut response = self.collect(&connection, busy, || None).await;
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
                 response
             }
         };
+        if let Some(error) = take_refusal(&mut response)
+            && !progress.is_recorded()
+            && let Some(count) = self.door.count_refused(connection.peer())
+        {
+            self.handler.record_refused(progress.address.get().copied().flatten(), &error, count);
+        }
         self.door.pages().add_to(&mut response, page);
         if connection.closes_after_answer() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -125,22 +155,35 @@ impl Endpoint {
         response
     }
 
-    /// Answers a request. Puts its message into `read_message` once it is read.
+    /// Records the refused requests that no line of the record stands for yet.
+    pub(super) fn record_unwritten(&self) {
+        let count = self.door.take_unwritten();
+        if count > 0 {
+            let why = "the record has no line for each of so many refused requests".to_owned();
+            self.handler.record_refused(None, &ErrorData::new(ErrorCode::INVALID_REQUEST, why, None), count);
+        }
+    }
+
+    /// Answers a request.
     async fn serve(
         &self,
         connection: &Arc<Connection>,
         peer: u64,
         request: Request<Incoming>,
-        read_message: &OnceLock<Bytes>,
+        progress: &RequestProgress,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
+        let _ = progress.address.set(self.door.recorded_address(connection.peer(), &parts.headers));
         let mut head = match self.door.check(parts, connection.peer()).await {
             Ok(head) => head,
             Err(answer) => {
-                let DoorAnswer { response, refusal } = *answer;
+                let DoorAnswer { response, refusal, is_authentication } = *answer;
+                if is_authentication {
+                    progress.set_recorded();
+                }
                 if let Some(refusal) = refusal {
                     let RefusedAuthentication { address, why, credential, count } = refusal;
-                    self.handler.record_refusal(address, why, credential, count);
+                    self.handler.record_unauthenticated(address, why, credential, count);
                 }
                 return self.collect(connection, response, || None).await;
             }
@@ -159,17 +202,19 @@ impl Endpoint {
         } else {
             (Bytes::new(), None)
         };
-        let _ = read_message.set(message.clone());
+        let _ = progress.message.set(message.clone());
         let source = RequestSource { peer, principal: head.principal().clone(), address: head.address() };
-        let exchange = Exchange::new(source, connection.begin_serving());
+        let exchange = Exchange::new(source, connection.begin_serving()).with_message_bytes(message.len());
         if self.bounds.fast_path
             && let Some(request) = stateless::request(&head, &message)
             // rmcp compares these headers with the arguments.
             && !request.has_parameter_headers(&self.handler, head.principal())
         {
+            progress.set_recorded();
             return self.serve_fast_path(connection, request, &exchange).await;
         }
         let (connection, exchange) = (Arc::clone(connection), Arc::new(exchange));
+        let _ = progress.exchange.set(Arc::clone(&exchange));
         self.serve_by_rmcp(ReceivedRequest { connection, head, message, id_hold, session_use, exchange }).await
     }
 

@@ -80,6 +80,8 @@ pub(super) struct DoorAnswer {
     pub(super) response: Response<Body>,
     /// The failed authentication to record, if the answer is a refusal of one.
     pub(super) refusal: Option<RefusedAuthentication>,
+    /// True if the answer refuses a credential: [`DoorAnswer::refusal`] is its record, or it is counted for a later one.
+    pub(super) is_authentication: bool,
 }
 
 /// A failed authentication.
@@ -97,7 +99,7 @@ pub(super) struct RefusedAuthentication {
 
 impl From<Response<Body>> for DoorAnswer {
     fn from(response: Response<Body>) -> Self {
-        Self { response, refusal: None }
+        Self { response, refusal: None, is_authentication: false }
     }
 }
 
@@ -186,6 +188,23 @@ impl Door {
         Ok(CheckedHead { parts, principal, address: is_recorded.then_some(address) })
     }
 
+    /// Counts a request that was refused for another reason than its credential. Returns how many its line of the record
+    /// stands for. `None`: it gets no line.
+    pub(super) fn count_refused(&self, address: IpAddr) -> Option<u32> {
+        self.refusals.unusable(address, Unusable::Malformed, Instant::now())
+    }
+
+    /// The refused requests that no line of the record stands for yet. Removes them.
+    pub(super) fn take_unwritten(&self) -> u32 {
+        self.refusals.take_unwritten()
+    }
+
+    /// The address of the client, if it belongs into the record.
+    pub(super) fn recorded_address(&self, peer: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
+        let is_recorded = self.authentication.is_some() || self.proxies.has_proxy();
+        self.proxies.client(peer, headers).ok().filter(|_| is_recorded)
+    }
+
     /// The credential of a request that passed the checks. `None` if it needed none.
     pub(super) fn credential(&self, head: &CheckedHead) -> Option<AcceptedCredential> {
         let has_credential = matches!(head.principal.kind(), PrincipalKind::Key | PrincipalKind::Token);
@@ -218,7 +237,7 @@ impl Door {
         // The address may have been closed while the request waited.
         if let Some(wait) = closed.or_else(is_closed) {
             self.refusals.closed(address, Instant::now());
-            return Err(too_many(wait).into());
+            return Err(DoorAnswer { is_authentication: true, ..too_many(wait).into() });
         }
         let checked = match slot {
             Some(_) => by.credentials.check(credential, SystemTime::now()).await,
@@ -248,7 +267,8 @@ impl Door {
             credential: Some(digest(credential)),
             count,
         });
-        Err(DoorAnswer { response: self.refusal(StatusCode::UNAUTHORIZED, by, Some(&error), why.to_owned()), refusal })
+        let response = self.refusal(StatusCode::UNAUTHORIZED, by, Some(&error), why.to_owned());
+        Err(DoorAnswer { response, refusal, is_authentication: true })
     }
 
     /// Refuses a request without a well-formed credential. Nothing was guessed, so it is no failure of its address.
@@ -262,7 +282,7 @@ impl Door {
         let unusable = if error.is_some() { Unusable::Malformed } else { Unusable::Missing };
         let count = self.refusals.unusable(address, unusable, Instant::now());
         let refusal = count.map(|count| RefusedAuthentication { address, why: why.clone(), credential: None, count });
-        DoorAnswer { response: self.refusal(status, by, error, why), refusal }
+        DoorAnswer { response: self.refusal(status, by, error, why), refusal, is_authentication: true }
     }
 
     /// The response to a request without a valid credential.

@@ -41,6 +41,7 @@ pub async fn serve(
     let own = listener.local_addr().map_err(ServeError::NoAddress)?;
     let (bounds, tls) = (front.bounds, front.tls.clone());
     let endpoint = Arc::new(Endpoint::new(handler.clone(), own, front, cancel.clone()));
+    let unwritten = Arc::clone(&endpoint);
     // Cancelled when belljar stops: unfinished handshakes are not waited for.
     let stopping = CancellationToken::new();
     let connections = ConnectionTable::new(bounds.connections, EVICT_WRITING_AFTER.get());
@@ -132,5 +133,6 @@ pub async fn serve(
         }
     }
     cancel.cancel();
+    unwritten.record_unwritten();
     Ok(())
 }

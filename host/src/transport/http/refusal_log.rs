@@ -93,6 +93,16 @@ impl RefusalLog {
     }
 }
 
+impl RefusalLog {
+    /// The refusals without a line. Removes them.
+    pub(super) fn take_unwritten(&self) -> u32 {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_addresses = state.addresses.values_mut().map(|one| std::mem::take(&mut one.unwritten));
+        let of_addresses = of_addresses.fold(0, u32::saturating_add);
+        std::mem::take(&mut state.unwritten).saturating_add(of_addresses)
+    }
+}
+
 impl AddressLines {
     fn new(now: Instant) -> Self {
         Self { began: now, missing: 0, malformed: 0, unwritten: 0 }

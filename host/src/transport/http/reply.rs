@@ -16,7 +16,24 @@ pub(super) fn refuse(status: StatusCode, code: ErrorCode, why: String, id: Optio
 
 /// The response that refuses request `id` with an error.
 pub(super) fn refuse_with(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> Response<Body> {
-    json(status, Body::from(encode::refusal(id, error)))
+    let mut response = json(status, Body::from(encode::refusal(id, error.clone())));
+    response.extensions_mut().insert(Refusal(error));
+    response
+}
+
+/// The error of a response that refuses a request, in the extensions of the response, for the record.
+#[derive(Clone)]
+struct Refusal(ErrorData);
+
+/// Takes the error of a response that refuses a request. `None` for any other response.
+pub(super) fn take_refusal(response: &mut Response<Body>) -> Option<ErrorData> {
+    let status = response.status();
+    let refusal = response.extensions_mut().remove::<Refusal>().map(|Refusal(error)| error);
+    let is_refusal = status.is_client_error() || status.is_server_error();
+    // rmcp makes such a response too.
+    refusal.or_else(|| {
+        is_refusal.then(|| ErrorData::new(ErrorCode::INVALID_REQUEST, format!("HTTP status {status}"), None))
+    })
 }
 
 /// The response to a body that rmcp cannot parse.
@@ -53,6 +70,10 @@ pub(super) fn add_retry_after(response: &mut Response<Body>, pause: Option<Durat
 pub(super) fn text(status: StatusCode, line: &str) -> Response<Body> {
     let mut response = with_status(status, Body::from(line.to_owned()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if status.is_client_error() || status.is_server_error() {
+        let why = line.trim_end().to_owned();
+        response.extensions_mut().insert(Refusal(ErrorData::new(ErrorCode::INVALID_REQUEST, why, None)));
+    }
     response
 }
 

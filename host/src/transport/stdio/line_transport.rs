@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::pending::{AddError, Pending, RequestClass, RequestHandle};
 use crate::limits::cpu_timer::CpuTimer;
+use crate::mcp::Handler;
 use crate::mcp::outbox::Outbox;
 use crate::mcp::stateless::StatelessRequest;
 use crate::mcp::{encode, fault};
@@ -34,6 +35,8 @@ pub struct LineTransport<R, W> {
     pub(super) pending: Arc<Pending>,
     /// Notified when the input has ended.
     pub(super) ended: Arc<Notify>,
+    /// Records the refused messages.
+    handler: Handler,
 }
 
 /// The outcome of reading a line.
@@ -58,8 +61,8 @@ pub(super) enum NextInput {
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     /// Reads messages from `input` and writes answers to `output`. Counts each answer in `outbox`
-    /// while it is written.
-    pub fn new(input: R, output: W, outbox: Arc<Outbox>) -> Self {
+    /// while it is written. `handler` records the messages that are refused.
+    pub fn new(input: R, output: W, outbox: Arc<Outbox>, handler: Handler) -> Self {
         Self {
             input: BufReader::with_capacity(16 << 10, input),
             line: Vec::new(),
@@ -69,6 +72,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             outbox,
             pending: Arc::default(),
             ended: Arc::default(),
+            handler,
         }
     }
 
@@ -101,10 +105,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     ///
     /// # Errors
     /// The answer to a refused request, and its id.
-    fn track(&self, message: &mut RxJsonRpcMessage<RoleServer>) -> Result<(), Box<RefusedMessage>> {
+    fn track(&self, message: &mut RxJsonRpcMessage<RoleServer>, bytes: usize) -> Result<(), Box<RefusedMessage>> {
         match message {
             RxJsonRpcMessage::<RoleServer>::Request(request) => {
-                let handle = self.track_request(&request.id, &request.request)?;
+                let handle = self.track_request((&request.id, &request.request), bytes)?;
                 request.request.extensions_mut().insert(handle.exchange);
             }
             RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
@@ -119,12 +123,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
         Ok(())
     }
 
-    /// Adds a request to the pending ones.
+    /// Adds a request to the pending ones. `bytes`: the size of its message.
     ///
     /// # Errors
     /// As [`LineTransport::track`].
-    fn track_request(&self, id: &RequestId, request: &ClientRequest) -> Result<RequestHandle, Box<RefusedMessage>> {
-        let refused = self.pending.add(id, RequestClass::of(request)).map_err(|error| match error {
+    fn track_request(
+        &self,
+        (id, request): (&RequestId, &ClientRequest),
+        bytes: usize,
+    ) -> Result<RequestHandle, Box<RefusedMessage>> {
+        let refused = self.pending.add(id, RequestClass::of(request), bytes).map_err(|error| match error {
             AddError::TooMany => {
                 let why = format!("{} requests are pending already", MAX_PENDING.get());
                 (Some(id.clone()), fault::busy(&why))
@@ -140,6 +148,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     where
         W: Send + 'static,
     {
+        self.handler.record_refused(None, &error, 1);
         let mut line = encode::refusal(id, error);
         line.push(b'\n');
         self.reply(line);
@@ -186,11 +195,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
                     let line = std::mem::take(&mut self.line);
                     let next = match request {
                         Some(request) => self
-                            .track_request(request.id(), request.request())
+                            .track_request((request.id(), request.request()), line.len())
                             .map(|handle| NextInput::Stateless(Box::new(request), handle)),
                         None => match parse(&line) {
                             Ok(Some(mut message)) => {
-                                self.track(&mut message).map(|()| NextInput::Message(Box::new(message)))
+                                self.track(&mut message, line.len()).map(|()| NextInput::Message(Box::new(message)))
                             }
                             Ok(None) => continue,
                             Err((code, why, id)) => Err(Box::new((id, ErrorData::new(code, why, None)))),
@@ -302,9 +311,14 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::tests::handler;
+
+    fn lines<R: AsyncRead + Unpin>(input: R) -> LineTransport<R, Vec<u8>> {
+        LineTransport::new(input, Vec::new(), Arc::default(), handler("stdio"))
+    }
 
     async fn answers(input: &[u8]) -> Vec<serde_json::Value> {
-        let mut lines = LineTransport::new(std::io::Cursor::new(input.to_vec()), Vec::new(), Arc::default());
+        let mut lines = self::lines(std::io::Cursor::new(input.to_vec()));
         while lines.receive().await.is_some() {}
         lines.wait_for_reply().await.unwrap();
         let output = lines.output.lock().await;
@@ -329,7 +343,7 @@ mod tests {
             (&too_long, -32600),
         ] {
             let input = [bad, b"\n", ping, b"\n"].concat();
-            let mut lines = LineTransport::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
+            let mut lines = self::lines(std::io::Cursor::new(input));
             let shown = String::from_utf8_lossy(&bad[..bad.len().min(60)]).into_owned();
             assert!(lines.receive().await.is_some(), "{shown}");
             assert!(lines.receive().await.is_none(), "{shown}");
@@ -362,7 +376,7 @@ mod tests {
         };
         let input: String = (0..MAX_PENDING.get() + 2).map(request).collect();
         let input = format!("{input}{}{}{}", cancel(7), request(1000), request(1001));
-        let mut lines = LineTransport::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
+        let mut lines = self::lines(std::io::Cursor::new(input));
         // As many requests as can be pending, the cancellation, and the one request that takes the free place.
         for _ in 0..MAX_PENDING.get() + 2 {
             assert!(lines.receive().await.is_some());
@@ -390,7 +404,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_line_is_read_while_the_outbox_is_full() {
         let input = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-        let mut lines = LineTransport::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
+        let mut lines = self::lines(std::io::Cursor::new(input));
         lines.outbox.put(1 << 30);
         let wait = std::time::Duration::from_millis(50);
         assert!(tokio::time::timeout(wait, lines.receive()).await.is_err(), "it read on");

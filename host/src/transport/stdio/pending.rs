@@ -111,11 +111,11 @@ impl Pending {
         self.with(|requests| requests.all.get(id).map(|entry| Arc::clone(&entry.handle.exchange)))
     }
 
-    /// Adds a request.
+    /// Adds a request. `bytes`: the size of its message.
     ///
     /// # Errors
     /// The reason to refuse it.
-    pub(super) fn add(&self, id: &RequestId, class: RequestClass) -> Result<RequestHandle, AddError> {
+    pub(super) fn add(&self, id: &RequestId, class: RequestClass, bytes: usize) -> Result<RequestHandle, AddError> {
         let reserve = if class == RequestClass::Guestless { GUESTLESS_PLACES } else { 0 };
         let capacity = MAX_PENDING.get().saturating_add(reserve);
         self.with(|requests| {
@@ -126,7 +126,8 @@ impl Pending {
             {
                 return Err(AddError::TooMany);
             }
-            let handle = RequestHandle::default();
+            let exchange = Arc::new(Exchange::default().with_message_bytes(bytes));
+            let handle = RequestHandle { exchange, ..RequestHandle::default() };
             let entry = PendingEntry {
                 handle: handle.clone(),
                 since: Instant::now(),
@@ -209,23 +210,26 @@ mod tests {
         let pending = Pending::default();
         let mut all = Vec::new();
         for at in 0..MAX_PENDING.get() {
-            all.push(pending.add(&id(at), RequestClass::Evictable).ok().unwrap());
+            all.push(pending.add(&id(at), RequestClass::Evictable, 9).ok().unwrap());
             tokio::time::advance(TICK).await;
         }
         all[0].exchange.phase().set_running();
         assert_eq!(
-            pending.add(&id(1000), RequestClass::Evictable).err(),
+            pending.add(&id(1000), RequestClass::Evictable, 9).err(),
             Some(AddError::TooMany),
             "a burst is refused"
         );
         tokio::time::advance(EVICT_AFTER).await;
-        assert!(pending.add(&id(1000), RequestClass::Evictable).is_ok());
+        assert!(pending.add(&id(1000), RequestClass::Evictable, 9).is_ok());
         let is_evicted = |at: usize| all[at].exchange.phase().is_evicted();
         assert_eq!((is_evicted(0), is_evicted(1), is_evicted(2)), (false, true, false));
         // An evicted request takes no place, but keeps its id until it is answered.
-        assert_eq!(pending.add(&id(1), RequestClass::Other).err(), Some(AddError::IdInFlight(IdInFlight(id(1)))));
+        assert_eq!(pending.add(&id(1), RequestClass::Other, 9).err(), Some(AddError::IdInFlight(IdInFlight(id(1)))));
         let writing = pending.begin_writing(&id(1));
-        assert!(pending.add(&id(1), RequestClass::Other).is_ok(), "a client that has the answer may use the id again");
+        assert!(
+            pending.add(&id(1), RequestClass::Other, 9).is_ok(),
+            "a client that has the answer may use the id again"
+        );
         drop(writing);
         assert!(is_evicted(2));
     }
@@ -234,19 +238,19 @@ mod tests {
     async fn requests_without_a_guest_have_extra_places() {
         let pending = Pending::default();
         for at in 0..MAX_PENDING.get() {
-            assert!(pending.add(&id(at), RequestClass::Other).is_ok());
+            assert!(pending.add(&id(at), RequestClass::Other, 9).is_ok());
         }
-        assert_eq!(pending.add(&id(1000), RequestClass::Other).err(), Some(AddError::TooMany));
+        assert_eq!(pending.add(&id(1000), RequestClass::Other, 9).err(), Some(AddError::TooMany));
         for at in 0..GUESTLESS_PLACES {
-            assert!(pending.add(&id(2000 + at), RequestClass::Guestless).is_ok());
+            assert!(pending.add(&id(2000 + at), RequestClass::Guestless, 9).is_ok());
         }
-        assert_eq!(pending.add(&id(3000), RequestClass::Guestless).err(), Some(AddError::TooMany));
+        assert_eq!(pending.add(&id(3000), RequestClass::Guestless, 9).err(), Some(AddError::TooMany));
     }
 
     #[tokio::test]
     async fn a_request_is_answered_when_its_answer_is_written() {
         let pending = Pending::default();
-        assert!(pending.add(&id(1), RequestClass::Other).is_ok());
+        assert!(pending.add(&id(1), RequestClass::Other, 9).is_ok());
         let writing = pending.begin_writing(&id(1));
         assert!(pending.wait_until_answered().now_or_never().is_none());
         drop(writing);

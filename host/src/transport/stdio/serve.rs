@@ -50,7 +50,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let lines = LineTransport::new(input, output, outbox);
+    let lines = LineTransport::new(input, output, outbox, handler.clone());
     let (pending, ended) = (Arc::clone(&lines.pending), Arc::clone(&lines.ended));
     let peer = Arc::new(OnceLock::new());
     let lines = Dispatcher::new(lines, handler.clone(), Arc::clone(&peer));

@@ -17,21 +17,15 @@ pub(super) fn audit(bytes: &[u8]) {
     let mut log = DecisionLog::default();
     log.add("fs", &asked, DecisionKind::Denied, || None);
     log.add("fs", &asked, DecisionKind::Denied, || None);
+    let own = Caller::new(authenticate(Evidence::OwnUser), "stdio");
+    let caller = Caller { client: Some(client.as_str().into()), ..own };
     let record = Event {
-        credential: None,
         ended_at: UNIX_EPOCH + Duration::from_secs(number % (1 << 33)),
-        caller: Caller {
-            client: Some(client.as_str().into()),
-            ..Caller::new(authenticate(Evidence::OwnUser), "stdio")
-        },
         mount: MountName::new(&client).ok(),
         digest: Some(Digest([0; 32])),
-        operation: "read",
         reference: Some(reference.clone()),
-        served_from: None,
-        calls: 1,
-        outcome: Err(ReadError::Internal(error.clone())),
         usage: Usage {
+            queue: Duration::from_nanos(number),
             fuel: number,
             time: Duration::from_nanos(number),
             cpu: Duration::from_nanos(number),
@@ -43,6 +37,7 @@ pub(super) fn audit(bytes: &[u8]) {
             asked: Some(Consent { grant: "fs".into(), target: asked.clone() }),
             answered: Some((Consent { grant: "fs".into(), target: asked.clone() }, "once")),
         },
+        ..Event::new(caller, "read", Err(ReadError::Internal(error.clone()).into()))
     };
     let line = record.to_line();
     assert!(!line.bytes().any(|b| b < b' '), "more than one line, or a control character: {line:?}");

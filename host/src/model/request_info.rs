@@ -1,0 +1,56 @@
+//! What is known of a client's request when it arrives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What is known of a client's request when it arrives. Exactly one event has it, however many calls the request causes.
+#[derive(Debug)]
+pub struct RequestInfo {
+    /// The method, or [`RequestInfo::UNKNOWN`].
+    pub method: &'static str,
+    /// The revision of the protocol, if the client named a known one.
+    pub revision: Option<&'static str>,
+    /// The size of the message in bytes. `None` if the transport does not count it.
+    pub bytes: Option<usize>,
+    began: Instant,
+    is_recorded: AtomicBool,
+}
+
+impl RequestInfo {
+    /// The method of a request that belljar does not know.
+    pub const UNKNOWN: &str = "unknown";
+
+    /// A request that arrived now.
+    pub fn new(method: &'static str, revision: Option<&'static str>, bytes: Option<usize>) -> Self {
+        Self { method, revision, bytes, began: Instant::now(), is_recorded: AtomicBool::new(false) }
+    }
+
+    /// The time since the request arrived.
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Gives the request to the first event that asks for it, and to no other.
+    pub fn claim(self: &Arc<Self>) -> Option<Arc<Self>> {
+        (!self.is_recorded.swap(true, Ordering::Relaxed)).then(|| Arc::clone(self))
+    }
+
+    /// True if an event has the request.
+    pub fn is_recorded(&self) -> bool {
+        self.is_recorded.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_event_has_the_request() {
+        let request = Arc::new(RequestInfo::new("ping", None, None));
+        assert!(!request.is_recorded());
+        assert!(request.claim().is_some() && request.claim().is_none());
+        assert!(request.is_recorded());
+    }
+}

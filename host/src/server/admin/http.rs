@@ -1,0 +1,142 @@
+//! The HTTP side of the operator's endpoint. It answers `GET` and `HEAD`, and changes nothing.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::encoding::prometheus_text;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::AdminState;
+
+/// Connections at once. More wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 64;
+
+/// A connection may be silent for this time.
+const HEAD_TIME: Duration = Duration::from_secs(75);
+
+/// A connection ends after this time, whatever it does.
+const CONNECTION_TIME: Duration = Duration::from_secs(600);
+
+/// Pause after the kernel refuses a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves on `listener`.
+pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let state = Arc::clone(&state);
+                tokio::spawn(async move {
+                    let _place = place;
+                    let _ = tokio::time::timeout(CONNECTION_TIME, connection(stream, state)).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!("cannot accept a connection to the endpoint of [admin]: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, state: Arc<AdminState>) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let state = Arc::clone(&state);
+        async move { Ok::<_, Infallible>(answer(&state, request.method(), request.uri().path(), request.headers())) }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(64).max_buf_size(16 << 10);
+    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!("a connection to the endpoint of [admin]: {error}");
+    }
+}
+
+fn answer(state: &AdminState, method: &Method, path: &str, headers: &HeaderMap) -> Response<Body> {
+    // A web page that a browser loads by a name of its own gets no answer (DNS rebinding).
+    if !is_for_this_machine(headers) {
+        let why = "expected the Host header to name this machine, such as localhost or 127.0.0.1\n";
+        return text(StatusCode::FORBIDDEN, PLAIN, why.to_owned());
+    }
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "expected the method GET\n".to_owned());
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match path {
+        "/livez" => text(StatusCode::OK, PLAIN, "ok\n".to_owned()),
+        "/metrics" => text(StatusCode::OK, prometheus_text::CONTENT_TYPE, state.metrics_text()),
+        "/readyz" => match state.readiness() {
+            Ok(about) => text(StatusCode::OK, JSON, format!("{about}\n")),
+            Err(about) => text(StatusCode::SERVICE_UNAVAILABLE, JSON, format!("{about}\n")),
+        },
+        _ => text(
+            StatusCode::NOT_FOUND,
+            PLAIN,
+            "there is nothing here; expected /metrics, /livez or /readyz\n".to_owned(),
+        ),
+    }
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// True if the Host header names this machine.
+fn is_for_this_machine(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) else { return false };
+    let authority: Result<http::uri::Authority, _> = host.parse();
+    let Ok(authority) = authority else { return false };
+    let name = authority.host();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_accepted() {
+        let is_accepted = |hosts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(header::HOST, HeaderValue::from_str(host).unwrap());
+            }
+            is_for_this_machine(&headers)
+        };
+        for own in ["localhost", "LOCALHOST:8809", "127.0.0.1:8809", "127.1.2.3", "[::1]:8809"] {
+            assert!(is_accepted(&[own]), "{own}");
+        }
+        for other in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1:8809",
+            "",
+            "user@localhost:1:2",
+        ] {
+            assert!(!is_accepted(&[other]), "{other}");
+        }
+        assert!(!is_accepted(&[]) && !is_accepted(&["localhost", "evil.example"]));
+    }
+}

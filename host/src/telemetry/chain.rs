@@ -1,0 +1,230 @@
+//! The chain of hashes in the record: a line that is changed, removed or inserted later shows.
+//!
+//! Each process has a chain of its own, because several processes append to one file. A line ends with the name of its
+//! chain, its number in it, and a hash. The hash is SHA-256 over the hash of the chain's line before it, as 64 hexadecimal
+//! digits, and over the line without its hash. Before the first line, the hash is 64 zeros.
+//!
+//! Who can write the file can also compute a new chain. `docs/reference/record.md` says what the chain shows, and what not.
+
+use std::collections::HashMap;
+
+use data_encoding::HEXLOWER;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+/// The hash before the first line.
+const START: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What comes before the hash in a line.
+const HASH: &str = ",\"hash\":\"";
+
+/// The chain of the lines that one process writes.
+pub struct LineChain {
+    name: String,
+    number: u64,
+    last: String,
+}
+
+impl LineChain {
+    /// A new chain. Its random `name` keeps it apart from those of other processes.
+    pub fn new(name: [u8; 8]) -> Self {
+        Self { name: HEXLOWER.encode(&name), number: 0, last: START.to_owned() }
+    }
+
+    /// Adds a line, which is a JSON object without a line break, to the chain. Returns the line with its place in the chain.
+    pub fn seal(&mut self, line: &str) -> String {
+        let Some(fields) = line.strip_suffix('}') else { return line.to_owned() };
+        self.number += 1;
+        let open = format!("{fields},\"chain\":\"{}\",\"number\":{}", self.name, self.number);
+        self.last = hash(&self.last, &open);
+        format!("{open}{HASH}{}\"}}", self.last)
+    }
+}
+
+/// The hash of a line. `open`: the line up to its hash.
+fn hash(before: &str, open: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(before);
+    hasher.update(open);
+    hasher.update("}");
+    HEXLOWER.encode(&hasher.finalize())
+}
+
+/// The place of a line in its chain.
+#[derive(Deserialize)]
+struct Place {
+    chain: String,
+    number: u64,
+    hash: String,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainFault {
+    /// The line is no JSON object.
+    #[error("the line is not of the record")]
+    Foreign,
+    /// The line has no place in a chain, and comes after lines that have one.
+    #[error("the line has no hash")]
+    Unsealed,
+    /// Lines are missing before this one.
+    #[error("{0} lines before this one are missing")]
+    Missing(u64),
+    /// The number was there before.
+    #[error("the line is out of order, or there twice")]
+    OutOfOrder,
+    /// The hash is not that of this line.
+    #[error("the line was changed, or one before it was")]
+    Changed,
+}
+
+/// A chain, as far as it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedChain {
+    /// The number of the first line that is there. More than 1: the lines before it are in no checked file.
+    pub first: u64,
+    /// The number of the last line.
+    pub last: u64,
+    /// The hash of the last line.
+    pub hash: String,
+}
+
+/// Checks the lines of a record, in the order in which they were written.
+#[derive(Default)]
+pub struct ChainCheck {
+    chains: HashMap<String, CheckedChain>,
+    unsealed: u64,
+}
+
+impl ChainCheck {
+    /// Checks the next line, without its line break.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&mut self, line: &str) -> Result<(), ChainFault> {
+        let Ok(place) = serde_json::from_str::<Place>(line) else {
+            let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line).is_ok();
+            return match (is_object, self.chains.is_empty()) {
+                (false, _) => Err(ChainFault::Foreign),
+                (true, false) => Err(ChainFault::Unsealed),
+                (true, true) => {
+                    self.unsealed += 1;
+                    Ok(())
+                }
+            };
+        };
+        let end = format!("{HASH}{}\"}}", place.hash);
+        let open = line.strip_suffix(end.as_str()).ok_or(ChainFault::Changed)?;
+        let known = self.chains.get(&place.chain);
+        let missing = match known {
+            Some(known) if place.number <= known.last => return Err(ChainFault::OutOfOrder),
+            Some(known) => place.number - known.last - 1,
+            None => 0,
+        };
+        let before = match known {
+            Some(known) => Some(known.hash.as_str()),
+            None if place.number == 1 => Some(START),
+            // Nothing is known of the line before.
+            None => None,
+        };
+        let is_right = before.is_none_or(|before| hash(before, open) == place.hash);
+        let first = known.map_or(place.number, |known| known.first);
+        let checked = CheckedChain { first, last: place.number, hash: place.hash };
+        self.chains.insert(place.chain, checked);
+        match (missing, is_right) {
+            // The hash of a line after a gap cannot be checked.
+            (1.., _) => Err(ChainFault::Missing(missing)),
+            (_, false) => Err(ChainFault::Changed),
+            (_, true) => Ok(()),
+        }
+    }
+
+    /// The chains, by name.
+    pub fn chains(&self) -> Vec<(&str, &CheckedChain)> {
+        let mut all: Vec<_> = self.chains.iter().map(|(name, chain)| (name.as_str(), chain)).collect();
+        all.sort_by_key(|(name, _)| *name);
+        all
+    }
+
+    /// Lines without a hash, before the first line that has one. An earlier version of belljar wrote such lines.
+    pub fn unsealed(&self) -> u64 {
+        self.unsealed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Vec<String> {
+        let (mut one, mut two) = (LineChain::new([1; 8]), LineChain::new([2; 8]));
+        let line = |n: usize| format!("{{\"time\":\"t\",\"n\":{n}}}");
+        (0..10).map(|n| if n % 3 == 0 { two.seal(&line(n)) } else { one.seal(&line(n)) }).collect()
+    }
+
+    /// The faults of these lines, with the index of each.
+    fn faults(lines: &[String]) -> Vec<(usize, ChainFault)> {
+        let mut check = ChainCheck::default();
+        let checked = lines.iter().enumerate().filter_map(|(index, line)| Some((index, check.check(line).err()?)));
+        checked.collect()
+    }
+
+    #[test]
+    fn lines_of_several_processes_are_whole() {
+        let lines = lines();
+        assert_eq!(faults(&lines), []);
+        assert!(lines.iter().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+        let mut check = ChainCheck::default();
+        lines.iter().for_each(|line| check.check(line).unwrap());
+        let chains: Vec<_> = check.chains().into_iter().map(|(name, chain)| (name, chain.first, chain.last)).collect();
+        assert_eq!(chains, [("0101010101010101", 1, 6), ("0202020202020202", 1, 4)]);
+    }
+
+    #[test]
+    fn each_change_shows() {
+        let whole = lines();
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] = changed[at].replace("\"n\":", "\"n\":1");
+            assert!(faults(&changed).contains(&(at, ChainFault::Changed)), "{at} changed");
+            let mut foreign = whole.clone();
+            foreign.insert(at, "nonsense".to_owned());
+            assert_eq!(faults(&foreign), [(at, ChainFault::Foreign)], "{at} inserted");
+            let mut twice = whole.clone();
+            twice.insert(at + 1, whole[at].clone());
+            assert_eq!(faults(&twice), [(at + 1, ChainFault::OutOfOrder)], "{at} repeated");
+        }
+        // The last line of each chain can be removed unseen.
+        for at in 0..7 {
+            let mut removed = whole.clone();
+            removed.remove(at);
+            let found = faults(&removed);
+            let is_first = at < 2;
+            assert_eq!(found.is_empty(), is_first, "{at}: {found:?}");
+        }
+        let mut bare = whole.clone();
+        bare[5] = "{\"time\":\"t\",\"n\":5}".to_owned();
+        assert!(faults(&bare).contains(&(5, ChainFault::Unsealed)));
+    }
+
+    #[test]
+    fn a_swap_of_two_lines_shows() {
+        let mut lines = lines();
+        lines.swap(1, 2);
+        let faults = faults(&lines);
+        assert!(faults.contains(&(2, ChainFault::OutOfOrder)), "{faults:?}");
+    }
+
+    #[test]
+    fn lines_of_an_earlier_version_may_come_first() {
+        let lines = [vec!["{\"time\":\"t\"}".to_owned()], lines()].concat();
+        assert_eq!(faults(&lines), []);
+    }
+
+    #[test]
+    fn rotated_lines_are_known_to_be_missing() {
+        let mut check = ChainCheck::default();
+        lines()[4..].iter().for_each(|line| check.check(line).unwrap());
+        assert!(check.chains().iter().all(|(_, chain)| chain.first > 1));
+    }
+}

@@ -1,0 +1,328 @@
+//! Metrics, made from the events and from nothing else.
+//!
+//! No label has a URI, a principal or a name that a client or a provider chose. So the number of series is bounded by the
+//! number of mounts.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::event::Event;
+use super::sink::EventObserver;
+use crate::model::{DecisionKind, MountName, ReadError};
+
+/// The most mounts that have series of their own. Further ones share the label [`MORE`].
+const MAX_MOUNTS: usize = 2000;
+
+/// The label of the mounts beyond [`MAX_MOUNTS`]. No mount can have this name.
+const MORE: &str = "(more)";
+
+/// The buckets that the convention of OpenTelemetry gives for `mcp.server.operation.duration`, in seconds.
+const CONVENTION_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// Buckets from 50 microseconds to 13 seconds, in seconds. Most reads take less than the first bucket of the convention.
+const FINE_BUCKETS: [f64; 19] = [
+    0.000_05, 0.000_1, 0.000_2, 0.000_4, 0.000_8, 0.001_6, 0.003_2, 0.006_4, 0.012_8, 0.025_6, 0.051_2, 0.102_4,
+    0.204_8, 0.409_6, 0.819_2, 1.638_4, 3.276_8, 6.553_6, 13.107_2,
+];
+
+/// The label of a mount.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum MountLabel {
+    Named(MountName),
+    More,
+}
+
+impl EncodeLabelValue for MountLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => EncodeLabelValue::encode(&name.as_str(), encoder),
+            Self::More => EncodeLabelValue::encode(&MORE, encoder),
+        }
+    }
+}
+
+/// The labels that the convention names. An empty label is the same as none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OperationLabels {
+    mcp_method_name: &'static str,
+    error_type: &'static str,
+    network_transport: &'static str,
+    mcp_protocol_version: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MethodLabels {
+    method: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    transport: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusedLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    mount: MountLabel,
+    operation: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServedLabels {
+    mount: MountLabel,
+    from: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MountLabels {
+    mount: MountLabel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DenialLabels {
+    mount: MountLabel,
+    grant: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    mount: MountLabel,
+    limit: &'static str,
+}
+
+/// A counter of seconds.
+type Seconds = Counter<f64, std::sync::atomic::AtomicU64>;
+
+/// The metrics of all events since the start.
+pub struct Metrics {
+    mounts: RwLock<HashSet<MountName>>,
+    operations: Family<OperationLabels, Histogram, fn() -> Histogram>,
+    durations: Family<MethodLabels, Histogram, fn() -> Histogram>,
+    queue: Histogram,
+    sandbox: Histogram,
+    requests: Family<RequestLabels, Counter>,
+    refused: Family<RefusedLabels, Counter>,
+    calls: Family<CallLabels, Counter>,
+    served: Family<ServedLabels, Counter>,
+    cpu: Family<MountLabels, Seconds>,
+    bytes: Family<MountLabels, Counter>,
+    denials: Family<DenialLabels, Counter>,
+    limits: Family<LimitLabels, Counter>,
+}
+
+fn convention() -> Histogram {
+    Histogram::new(CONVENTION_BUCKETS)
+}
+
+fn fine() -> Histogram {
+    Histogram::new(FINE_BUCKETS)
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            mounts: RwLock::default(),
+            operations: Family::new_with_constructor(convention),
+            durations: Family::new_with_constructor(fine),
+            queue: fine(),
+            sandbox: fine(),
+            requests: Family::default(),
+            refused: Family::default(),
+            calls: Family::default(),
+            served: Family::default(),
+            cpu: Family::default(),
+            bytes: Family::default(),
+            denials: Family::default(),
+            limits: Family::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds the metrics to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let duration = "Time from the arrival of a request to its answer";
+        registry.register_with_unit("mcp_server_operation_duration", duration, Unit::Seconds, self.operations.clone());
+        let own = registry.sub_registry_with_prefix("belljar");
+        let fine = "Time from the arrival of a request to its answer, in finer buckets";
+        own.register_with_unit("request_duration", fine, Unit::Seconds, self.durations.clone());
+        own.register_with_unit("call_queue", "Time until a call had its turn", Unit::Seconds, self.queue.clone());
+        own.register_with_unit("call_sandbox", "Time of a call in its sandbox", Unit::Seconds, self.sandbox.clone());
+        own.register("requests", "Requests of clients", self.requests.clone());
+        own.register("refused_requests", "Requests that were refused at the front door", self.refused.clone());
+        own.register("calls", "Calls of providers", self.calls.clone());
+        own.register("served_reads", "Reads that were answered without a call of their own", self.served.clone());
+        let cpu = "Processor time of calls, with the work of belljar for them";
+        own.register_with_unit("call_cpu", cpu, Unit::Seconds, self.cpu.clone());
+        own.register_with_unit("answer", "Contents that providers answered with", Unit::Bytes, self.bytes.clone());
+        own.register(
+            "denials",
+            "Uses that a provider was refused, by the grant that would allow them",
+            self.denials.clone(),
+        );
+        own.register("limits_met", "Calls that a limit stopped", self.limits.clone());
+    }
+
+    /// The label of a mount.
+    fn label(&self, mount: &MountName) -> MountLabel {
+        let mounts = self.mounts.read().unwrap_or_else(PoisonError::into_inner);
+        if mounts.contains(mount) {
+            return MountLabel::Named(mount.clone());
+        }
+        let is_full = mounts.len() >= MAX_MOUNTS;
+        drop(mounts);
+        if is_full {
+            return MountLabel::More;
+        }
+        self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(mount.clone());
+        MountLabel::Named(mount.clone())
+    }
+
+    fn observe_request(&self, event: &Event, outcome: &'static str) {
+        let Some(request) = &event.request else { return };
+        let (method, transport) = (request.method, event.caller.transport);
+        let seconds = event.took.as_secs_f64();
+        self.requests.get_or_create(&RequestLabels { method, transport, outcome }).inc();
+        self.durations.get_or_create(&MethodLabels { method }).observe(seconds);
+        let labels = OperationLabels {
+            mcp_method_name: method,
+            error_type: if outcome == "ok" { "" } else { outcome },
+            network_transport: if transport == "http" { "tcp" } else { "pipe" },
+            mcp_protocol_version: request.revision.unwrap_or_default(),
+        };
+        self.operations.get_or_create(&labels).observe(seconds);
+    }
+
+    fn observe_calls(&self, event: &Event, mount: &MountName, outcome: &'static str) {
+        let mount = self.label(mount);
+        match event.served_from {
+            Some(from) => {
+                self.served.get_or_create(&ServedLabels { mount: mount.clone(), from }).inc();
+            }
+            None if event.calls > 0 => {
+                let labels = CallLabels { mount: mount.clone(), operation: event.operation, outcome };
+                self.calls.get_or_create(&labels).inc_by(u64::from(event.calls));
+                if event.usage.time > Duration::ZERO {
+                    self.queue.observe(event.usage.queue.as_secs_f64() / f64::from(event.calls));
+                    self.sandbox.observe(event.usage.time.as_secs_f64() / f64::from(event.calls));
+                }
+            }
+            None => {}
+        }
+        let labels = MountLabels { mount: mount.clone() };
+        self.cpu.get_or_create(&labels).inc_by(event.usage.cpu.as_secs_f64());
+        self.bytes.get_or_create(&labels).inc_by(event.usage.bytes);
+        for denied in event.decision_log.decisions().iter().filter(|one| one.verdict == DecisionKind::Denied) {
+            let labels = DenialLabels { mount: mount.clone(), grant: denied.grant.to_string() };
+            self.denials.get_or_create(&labels).inc_by(u64::from(denied.times));
+        }
+        let error = event.outcome.as_ref().err().and_then(super::EventError::of_call);
+        if let Some(limit) = error.and_then(ReadError::limit) {
+            self.limits.get_or_create(&LimitLabels { mount, limit: limit.kind.as_str() }).inc();
+        }
+    }
+}
+
+impl EventObserver for Metrics {
+    fn observe(&self, event: &Event) {
+        let outcome = event.outcome.as_ref().err().map_or("ok", super::EventError::kind);
+        self.observe_request(event, outcome);
+        match &event.mount {
+            Some(mount) => self.observe_calls(event, mount, outcome),
+            None if event.request.is_none() && event.operation != "watch" => {
+                let labels = RefusedLabels { reason: event.operation };
+                self.refused.get_or_create(&labels).inc_by(u64::from(event.calls));
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use prometheus_client::encoding::prometheus_text;
+
+    use super::*;
+    use crate::model::{RequestInfo, Usage};
+    use crate::policy::{Caller, Evidence, KeyIdentity, authenticate};
+
+    fn event(mount: &str, reference: &str, key: &str) -> Event {
+        let identity = KeyIdentity { name: key.to_owned(), ..KeyIdentity::default() };
+        let request = Arc::new(RequestInfo::new("resources/read", Some("2026-07-28"), Some(100)));
+        let caller = Caller { request: Some(request), ..Caller::new(authenticate(Evidence::Key(identity)), "http") };
+        Event {
+            mount: MountName::new(mount).ok(),
+            reference: Some(reference.to_owned()),
+            usage: Usage {
+                time: Duration::from_micros(70),
+                cpu: Duration::from_millis(2),
+                bytes: 5,
+                ..Usage::default()
+            },
+            took: Duration::from_micros(90),
+            ..Event::new(caller, "read", Ok(()))
+        }
+    }
+
+    fn text(metrics: &Metrics) -> String {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        metrics.register(&mut registry);
+        prometheus_text::encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    #[test]
+    fn an_event_is_in_each_metric_that_it_concerns() {
+        let metrics = Metrics::default();
+        let mut failed = event("notes", "a", "k");
+        failed.outcome = Err(ReadError::NotFound.into());
+        failed.decision_log.add("fs", "/x", DecisionKind::Denied, || None);
+        [event("notes", "a", "k"), event("notes", "b", "k"), failed].iter().for_each(|event| metrics.observe(event));
+        let text = text(&metrics);
+        for line in [
+            "belljar_requests_total{method=\"resources/read\",transport=\"http\",outcome=\"ok\"} 2",
+            "belljar_requests_total{method=\"resources/read\",transport=\"http\",outcome=\"not-found\"} 1",
+            "belljar_calls_total{mount=\"notes\",operation=\"read\",outcome=\"ok\"} 2",
+            "belljar_denials_total{mount=\"notes\",grant=\"fs\"} 1",
+            "belljar_answer_bytes_total{mount=\"notes\"} 15",
+            "belljar_call_sandbox_seconds_bucket{le=\"0.0001\"} 3",
+            "mcp_server_operation_duration_seconds_count{mcp_method_name=\"resources/read\",error_type=\"\",network_transport=\"tcp\",mcp_protocol_version=\"2026-07-28\"} 2",
+            "mcp_server_operation_duration_seconds_count{mcp_method_name=\"resources/read\",error_type=\"not-found\",network_transport=\"tcp\",mcp_protocol_version=\"2026-07-28\"} 1",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn series_do_not_grow_with_uris_and_principals() {
+        let metrics = Metrics::default();
+        metrics.observe(&event("notes", "a", "k"));
+        let count = text(&metrics).lines().count();
+        for n in 0..10_000 {
+            metrics.observe(&event("notes", &format!("{n}.md"), &format!("k{n}")));
+        }
+        assert_eq!(text(&metrics).lines().count(), count);
+        for n in 0..MAX_MOUNTS + 100 {
+            metrics.observe(&event(&format!("m{n}"), "a", "k"));
+        }
+        let of_mounts = text(&metrics).lines().filter(|line| line.starts_with("belljar_answer_bytes_total")).count();
+        assert_eq!(of_mounts, MAX_MOUNTS + 1, "the mounts beyond the bound share one");
+    }
+}
