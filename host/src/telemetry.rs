@@ -4,6 +4,7 @@
 //! `docs/reference/record.md` documents the fields of a line; a test compares the document with the code. This folder knows a
 //! call only as plain data of `model`.
 
+pub mod activity;
 mod chain;
 mod event;
 pub mod log_queue;

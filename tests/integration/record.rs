@@ -2,3 +2,6 @@
 
 mod audit_command;
 mod audit_file;
+mod chain;
+mod requests;
+mod when_full;

@@ -48,6 +48,16 @@ pub fn lacks_postgres() -> bool {
     installed("postgres", found.unwrap_or_else(|| "/usr/lib/postgresql".into())).is_none()
 }
 
+/// A program of Prometheus. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn prometheus(program: &str) -> Option<PathBuf> {
+    installed("prometheus", Path::new("/usr/bin").join(program))
+}
+
+/// The browser. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn chromium() -> Option<PathBuf> {
+    installed("chromium", "/usr/bin/chromium".into())
+}
+
 /// The built provider from `belljar new` in this language. `None` if `BELLJAR_SKIP` says that this machine lacks the
 /// tools.
 pub fn language(lang: &str) -> Option<PathBuf> {
@@ -91,7 +101,8 @@ pub fn client_script(path: &str) -> PathBuf {
 
 /// `path`, if it is installed. `None` if `BELLJAR_SKIP` lists `family`. Panics if `path` is missing otherwise.
 ///
-/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `postgres`) that this machine lacks. `cargo xtask test` sets it
+/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `postgres`, `prometheus`, `chromium`) that this machine
+/// lacks. `cargo xtask test` sets it
 /// with a visible warning, and never in CI.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
     let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();

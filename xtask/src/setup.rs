@@ -96,6 +96,20 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
     Ok(None)
 }
 
+/// Makes a program of a Debian package available: CI installs it. The reason if it is missing elsewhere.
+fn debian(shell: &Shell, package: &'static str, program: &str) -> Result<Option<Missing>> {
+    if std::path::Path::new(program).is_file() {
+        return Ok(None);
+    }
+    if shell.ci {
+        apt_install(package)?;
+        return Ok(None);
+    }
+    let reason =
+        format!("{program} is missing: run `apt-get install {package}`, or use the package manager of your system");
+    Ok(Some(Missing { family: package, reason }))
+}
+
 /// Makes PostgreSQL's server available: CI installs it. The reason if it is missing elsewhere.
 pub(crate) fn postgres(shell: &Shell) -> Result<Option<Missing>> {
     let is_installed = || {
@@ -131,6 +145,8 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     // It needs cargo and nothing else.
     rust(shell)?;
     let mut missing: Vec<Missing> = postgres(shell)?.into_iter().collect();
+    missing.extend(debian(shell, "prometheus", "/usr/bin/prometheus")?);
+    missing.extend(debian(shell, "chromium", "/usr/bin/chromium")?);
     for (family, needs, install) in
         [("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>), ("node", ["node", "npm"], node)]
     {

@@ -351,6 +351,26 @@ impl GrantKind {
         Some((self.suggest)(mount, need)?.command(mount))
     }
 
+    /// The command that would allow `mount` the use that a refusal names, or an example of such a command.
+    pub fn command_for(&self, mount: &str, target: &str) -> Option<String> {
+        let last = target.rsplit(' ').next().unwrap_or_default();
+        // The origin of a URL, without its path.
+        let origin = last.split_inclusive('/').take(3).collect::<String>();
+        let names = [last, origin.trim_end_matches('/')];
+        // A refused path says nothing of the directory that the operator would choose.
+        let names = names.into_iter().filter(|_| self.name != <fs::Fs as Grant>::NAME);
+        let name = names.filter_map(|name| (self.need_schema.check)(name).ok()).next();
+        let need = name.map(|name| Need {
+            kind: self.name,
+            name: Some(name),
+            any: false,
+            optional: false,
+            example: None,
+            reason: None,
+        });
+        self.command(mount, need.as_ref()).or_else(|| self.command(mount, None))
+    }
+
     /// Finds a kind by its name.
     pub fn find(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)

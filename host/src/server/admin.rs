@@ -1,7 +1,9 @@
-//! The operator's own endpoint: metrics and health, on a loopback address.
+//! The operator's own endpoint: metrics, health and a console, on a loopback address.
 
+mod console;
 mod gauges;
 mod http;
+mod live;
 mod process_stats;
 
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -13,14 +15,21 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
 use self::gauges::Gauges;
+use self::live::LiveRequests;
 use self::process_stats::ProcessStats;
 use super::listening::{ListenError, listen};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, GatewayStatus};
+use crate::telemetry::activity::{self, Activity};
 use crate::telemetry::{Metrics, Sink};
+
+/// Requests are welcome.
+const READY: &str = "ready";
 
 /// The state that the pages of the endpoint show.
 struct AdminState {
     metrics: Arc<Metrics>,
+    activity: Arc<Activity>,
+    live: LiveRequests,
     process: ProcessStats,
     gateway: OnceLock<Arc<Gateway>>,
     is_stopping: AtomicBool,
@@ -49,14 +58,15 @@ impl AdminEndpoint {
     /// The address is in use.
     pub(crate) fn bind(address: SocketAddr) -> Result<Self, ListenError> {
         let listener = listen(address)?;
-        let (metrics, process) = (Arc::default(), ProcessStats::open());
+        let (metrics, activity, process) = (Arc::default(), Arc::<Activity>::default(), ProcessStats::open());
+        let live = LiveRequests::new(Arc::clone(&activity));
         let (gateway, is_stopping) = (OnceLock::new(), AtomicBool::new(false));
-        Ok(Self { listener, state: Arc::new(AdminState { metrics, process, gateway, is_stopping }) })
+        Ok(Self { listener, state: Arc::new(AdminState { metrics, activity, live, process, gateway, is_stopping }) })
     }
 
-    /// The sink whose events the metrics count.
+    /// The sink whose events the metrics and the console count.
     pub(crate) fn observe(&self, sink: Sink) -> Sink {
-        sink.with_observer(self.state.metrics.clone())
+        sink.with_observer(self.state.metrics.clone()).with_observer(self.state.activity.clone())
     }
 
     /// How the endpoint learns that belljar stops.
@@ -71,7 +81,10 @@ impl AdminEndpoint {
     pub(crate) fn start(self, gateway: Arc<Gateway>) -> std::io::Result<()> {
         let _ = self.state.gateway.set(gateway);
         let listener = TcpListener::from_std(self.listener)?;
-        tracing::info!("metrics and health are at http://{}/metrics, /livez and /readyz", listener.local_addr()?);
+        tracing::info!("the console is at http://{}/, metrics at /metrics", listener.local_addr()?);
+        let (steps, live) = (Arc::clone(&self.state), Arc::clone(&self.state));
+        tokio::spawn(async move { steps.count_steps().await });
+        tokio::spawn(async move { live.live.run().await });
         tokio::spawn(http::serve(listener, self.state));
         Ok(())
     }
@@ -90,19 +103,32 @@ impl AdminState {
         text
     }
 
-    /// Whether requests are welcome, and why not. `Err`: they are not.
-    fn readiness(&self) -> Result<serde_json::Value, serde_json::Value> {
-        let status = self.gateway.get().map(|gateway| gateway.status()).unwrap_or_default();
-        let about = |state: &str| {
-            serde_json::json!({
-                "state": state, "configuration": status.configuration, "mounts": status.mounts,
-                "version": env!("CARGO_PKG_VERSION"),
-            })
-        };
-        match (self.is_stopping.load(Ordering::Relaxed), status.is_loaded) {
-            (true, _) => Err(about("stopping")),
-            (false, false) => Err(about("loading")),
-            (false, true) => Ok(about("ready")),
+    /// Ends a step of the last hour from time to time, for ever.
+    async fn count_steps(&self) {
+        loop {
+            let status = self.gateway.get().map(|gateway| gateway.status()).unwrap_or_default();
+            self.activity.end_step(status.memory_used, status.turns_used);
+            tokio::time::sleep(activity::STEP).await;
         }
+    }
+
+    /// Whether requests are welcome, in a word: `ready`, `loading` or `stopping`.
+    fn state_word(&self, status: &GatewayStatus) -> &'static str {
+        match (self.is_stopping.load(Ordering::Relaxed), status.is_loaded) {
+            (true, _) => "stopping",
+            (false, false) => "loading",
+            (false, true) => READY,
+        }
+    }
+
+    /// True if requests are welcome, and what the page says of it.
+    fn readiness(&self) -> (bool, serde_json::Value) {
+        let status = self.gateway.get().map(|gateway| gateway.status()).unwrap_or_default();
+        let state = self.state_word(&status);
+        let about = serde_json::json!({
+            "state": state, "configuration": status.configuration, "mounts": status.mounts,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        (state == READY, about)
     }
 }

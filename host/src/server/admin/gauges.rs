@@ -1,6 +1,7 @@
 //! The metrics that are no events: what belljar does at the moment of the scrape.
 
 use std::sync::atomic::AtomicU64;
+use std::time::SystemTime;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -50,7 +51,8 @@ impl Gauges<'_> {
             process.register_with_unit("resident_memory", "Resident memory of this process", Unit::Bytes, gauge(bytes));
         }
         let start = Gauge::<f64, AtomicU64>::default();
-        start.set(self.process.started_at());
+        let since = self.process.start().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        start.set(since.as_secs_f64());
         process.register_with_unit("start_time", "Start of this process, since the Unix epoch", Unit::Seconds, start);
     }
 }

@@ -14,7 +14,7 @@ use prometheus_client::encoding::prometheus_text;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::AdminState;
+use super::{AdminState, console};
 
 /// Connections at once. More wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 64;
@@ -67,6 +67,10 @@ fn answer(state: &AdminState, method: &Method, path: &str, headers: &HeaderMap) 
         let why = "expected the Host header to name this machine, such as localhost or 127.0.0.1\n";
         return text(StatusCode::FORBIDDEN, PLAIN, why.to_owned());
     }
+    // A page of another site may send requests here, but must learn nothing by them.
+    if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+        return text(StatusCode::FORBIDDEN, PLAIN, "a page of another site sent this request\n".to_owned());
+    }
     if !matches!(*method, Method::GET | Method::HEAD) {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "expected the method GET\n".to_owned());
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -75,16 +79,34 @@ fn answer(state: &AdminState, method: &Method, path: &str, headers: &HeaderMap) 
     match path {
         "/livez" => text(StatusCode::OK, PLAIN, "ok\n".to_owned()),
         "/metrics" => text(StatusCode::OK, prometheus_text::CONTENT_TYPE, state.metrics_text()),
-        "/readyz" => match state.readiness() {
-            Ok(about) => text(StatusCode::OK, JSON, format!("{about}\n")),
-            Err(about) => text(StatusCode::SERVICE_UNAVAILABLE, JSON, format!("{about}\n")),
-        },
+        "/readyz" => {
+            let (is_ready, about) = state.readiness();
+            let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            text(status, JSON, format!("{about}\n"))
+        }
+        "/" => page("text/html; charset=utf-8", console::PAGE),
+        "/console.js" => page("text/javascript; charset=utf-8", console::SCRIPT),
+        "/console.css" => page("text/css; charset=utf-8", console::STYLE),
+        "/api/state" => text(StatusCode::OK, JSON, console::state(state).to_string()),
+        // A stream stays open, so a HEAD request for it gets no body.
+        "/api/events" if *method == Method::GET => {
+            let mut response = text(StatusCode::OK, "text/event-stream", String::new());
+            *response.body_mut() = Body::new(state.live.stream());
+            response
+        }
         _ => text(
             StatusCode::NOT_FOUND,
             PLAIN,
-            "there is nothing here; expected /metrics, /livez or /readyz\n".to_owned(),
+            "there is nothing here; expected /, /metrics, /livez or /readyz\n".to_owned(),
         ),
     }
+}
+
+/// A file of the console.
+fn page(kind: &'static str, body: &'static str) -> Response<Body> {
+    let mut response = text(StatusCode::OK, kind, body.to_owned());
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(console::POLICY));
+    response
 }
 
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -108,6 +130,8 @@ fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Body> 
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
 

@@ -35,8 +35,8 @@ impl ProcessStats {
         Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
     }
 
-    /// The start in seconds since the Unix epoch.
-    pub(super) fn started_at(&self) -> f64 {
-        self.started_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    /// The start of the process.
+    pub(super) fn start(&self) -> SystemTime {
+        self.started_at
     }
 }
