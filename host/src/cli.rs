@@ -47,6 +47,7 @@ mod skills;
 mod status;
 mod table;
 mod tools;
+mod top;
 mod trust;
 mod up;
 mod verb;
@@ -191,6 +192,7 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Up { up } => up::run(&up),
         Verb::Down { at } => down::run(&at),
         Verb::Status { json } => status::run(json),
+        Verb::Top { top } => top::run(&top),
         Verb::Audit { audit } => audit::run(&audit),
         Verb::List { at, below: Some(uri), json, dev, .. } => below::run(&at, dev.dev, &uri, json),
         Verb::List { at, mount, json, dev, .. } => list::run(&at, dev.dev, mount.as_deref(), json),

@@ -23,6 +23,7 @@ mod rules;
 pub mod schema;
 pub mod serve;
 mod settings;
+mod trace;
 mod value;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,8 @@ use rules::RuleTables;
 use serve::ServeConfig;
 pub use settings::{Ask, Wall};
 use settings::{CALLS, LIST_TIME, TOTAL_MEMORY};
+pub use trace::TraceConfig;
+use trace::TraceTable;
 
 /// The file name that belljar looks for in the working directory.
 pub const FILE: &str = belljar_join::FILE;
@@ -102,6 +105,8 @@ pub struct Config {
     pub serve: ServeConfig,
     /// The operator's own endpoint.
     pub admin: AdminConfig,
+    /// Where the spans of requests go. None: no request is traced.
+    pub trace: Option<TraceConfig>,
     /// How belljar follows changes.
     pub watch: Watch,
     /// Whether clients get tools that list, read and search.
@@ -200,6 +205,7 @@ impl Config {
     /// The TCP ports that calls of all mounts and belljar itself may connect to.
     pub fn ports(&self) -> Vec<u16> {
         let own = self.auth.iter().flat_map(AuthConfig::ports);
+        let own = own.chain(self.trace.iter().map(|trace| trace.url.origin.port));
         self.mounts.values().flat_map(MountConfig::ports).chain(own).collect()
     }
 
@@ -244,6 +250,7 @@ impl Config {
         let policy_file = file.policy.map_or_else(|| base.join(POLICY_FILE), place);
         let serve = file.serve.unwrap_or_default().checked(place)?;
         let admin = file.admin.unwrap_or_default().checked()?;
+        let trace = file.trace.map(TraceTable::checked);
         let mut mounts = BTreeMap::new();
         for (name, table) in file.mounts {
             let table_name = || text::excerpt(&name, 80);
@@ -302,6 +309,7 @@ impl Config {
             network,
             serve,
             admin,
+            trace,
             watch,
             tools,
             callers,

@@ -34,7 +34,6 @@ mod skills;
 pub mod stateless;
 pub mod subscriptions;
 pub mod tools;
-mod trace;
 
 pub use detached_peer::DetachedPeer;
 pub use handler::Handler;

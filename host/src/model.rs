@@ -28,6 +28,8 @@ pub mod strict_json;
 pub mod template;
 pub mod text;
 mod tool;
+mod trace_context;
+mod upstream_span;
 mod usage;
 
 pub use ask::{Answer, AnswerAction, AskContext, AskOutcome, AskedQuestions, Question};
@@ -44,6 +46,8 @@ pub use resource::{Annotations, Body, Contents, Description, Icon, Meta, Page, R
 pub use skill::{SkillFiles, SkillPage};
 pub use template::{CompletionInput, Suggestions};
 pub use tool::{Effect, Prompt, PromptArgument, PromptCompletion, PromptResult, Tool, ToolResult, ToolView};
+pub use trace_context::{RemoteSpan, TraceContext};
+pub use upstream_span::UpstreamSpan;
 pub use usage::Usage;
 
 #[cfg(test)]

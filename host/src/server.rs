@@ -38,4 +38,5 @@ pub(crate) mod shipped;
 pub(crate) mod startup;
 pub(crate) mod tls_files;
 mod tls_follower;
+mod trace_exporter;
 pub(crate) mod up;

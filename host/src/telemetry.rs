@@ -10,6 +10,7 @@ mod event;
 pub mod log_queue;
 mod metrics;
 pub mod sink;
+pub mod trace;
 
 pub use chain::{ChainCheck, ChainFault, CheckedChain, LineChain};
 pub use event::{ConsentRecord, Event, EventError, schema_text};

@@ -12,4 +12,5 @@ pub(crate) mod programs;
 mod subscriptions;
 mod tokens;
 mod tools;
+mod traces;
 mod web;

@@ -57,7 +57,7 @@ pub(super) async fn key_set_url(
     let mut first = None;
     for place in places(issuer.issuer.url()) {
         let request =
-            ServiceRequest { url: &place, networks: &issuer.networks, form: None, authorization: None, deadline };
+            ServiceRequest { url: &place, networks: &issuer.networks, body: None, authorization: None, deadline };
         let response = client.send(request).await;
         let failed = match response {
             Err(error @ (ServiceError::Redirect | ServiceError::TooLarge)) => {

@@ -18,7 +18,7 @@ use super::checks::is_met;
 use super::claims::{AcceptedClaims, ClaimRules};
 use super::token_error::TokenError;
 use crate::config::{IntrospectionConfig, IssuerConfig};
-use crate::grants::http::service_client::{ServiceClient, ServiceError, ServiceRequest};
+use crate::grants::http::service_client::{FORM, ServiceClient, ServiceError, ServiceRequest};
 use crate::model::reference::NOT_UNRESERVED;
 use crate::model::strict_json;
 
@@ -118,7 +118,7 @@ impl Introspection {
         let request = ServiceRequest {
             url: &self.endpoint.url,
             networks: &self.issuer.networks,
-            form: Some(Bytes::from(form)),
+            body: Some((Bytes::from(form), FORM)),
             authorization: Some(self.authorization.clone()),
             deadline,
         };

@@ -202,7 +202,7 @@ impl IssuerKeys {
             }
         };
         let networks = &self.issuer.networks;
-        let request = ServiceRequest { url: &url, networks, form: None, authorization: None, deadline };
+        let request = ServiceRequest { url: &url, networks, body: None, authorization: None, deadline };
         let response = match client.send(request).await {
             Ok(response) => response,
             Err(error) => return Err(FetchError::Unreachable(url, error)),

@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use super::flags::{self, CallArgs, DefinitionsArgs, DevFlag, WriteFlags};
 use super::{
-    add, audit, call, can, completions, connect, declare, dev, doctor, init, key, login, new, prompt, status, up,
+    add, audit, call, can, completions, connect, declare, dev, doctor, init, key, login, new, prompt, status, top, up,
 };
 use crate::config::listen_address;
 use crate::server::location::LocationArgs;
@@ -81,6 +81,12 @@ pub(super) enum Verb {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Show what a running belljar does, by mount and by caller.
+    #[command(after_help = top::HELP)]
+    Top {
+        #[command(flatten)]
+        top: top::TopArgs,
     },
     /// Sum the record of calls: by mount, by caller, and what was refused.
     #[command(after_help = audit::HELP)]
@@ -402,6 +408,7 @@ impl Verb {
             Self::Connect { connect } => Some(&mut connect.at),
             Self::Up { up } => Some(&mut up.at),
             Self::Add { add } => Some(&mut add.at),
+            Self::Top { top } => Some(&mut top.at),
             Self::Audit { audit } => Some(audit.location()),
             Self::Status { .. }
             | Self::Completions { .. }

@@ -22,6 +22,7 @@ use super::network::NetworkTable;
 use super::rules::{AllowTable, DenyTable};
 use super::serve::ServeTable;
 use super::settings::{Ask, CALLS, LIST_TIME, MAX_CALLS, TOTAL_MEMORY, Wall};
+use super::trace::TraceTable;
 use super::value::{BaseUri, ComponentFile, Count, Freshness, Size, Time, ToolPrefix};
 use crate::grants::secrets::SecretSource;
 use crate::grants::{GrantConfig, GrantKind};
@@ -88,6 +89,8 @@ pub(super) struct File {
     pub(super) serve: Option<ServeTable>,
     /// The operator's own endpoint: metrics and health.
     pub(super) admin: Option<AdminTable>,
+    /// Traces of requests (OpenTelemetry).
+    pub(super) trace: Option<TraceTable>,
     /// Credentials of HTTP requests. With this table, each HTTP request needs a valid key or token.
     pub(super) auth: Option<AuthTable>,
     /// A file of policies in the language Cedar, which add to the rules. Without this key: "policy.cedar" beside this file,

@@ -6,7 +6,7 @@
 use std::future::ready;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -31,6 +31,7 @@ use crate::model::error::LimitKind;
 use crate::model::{Fault, ReadError, Usage};
 use crate::policy::{Access, Caller, CallerId, Policy};
 use crate::sandbox::{CallSpec, Executor, Outcome};
+use crate::telemetry::trace::Tracer;
 use crate::telemetry::{Event, EventError, Sink};
 
 /// Time that the first requests wait for the components that were in the plugin directory at the start.
@@ -211,6 +212,11 @@ impl Gateway {
         checked.map_err(|error| Fault { error, mount: None, uri: None })
     }
 
+    /// Decides which requests are traced. `None`: no request is.
+    pub fn tracer(&self) -> Option<&Tracer> {
+        self.audit.tracer()
+    }
+
     /// The record of the request of `caller`. It is written when it is dropped, unless a call of the request has its event.
     pub fn record_request(&self, caller: &Caller) -> RequestRecord {
         RequestRecord::new(&self.audit, caller)
@@ -302,6 +308,7 @@ impl Gateway {
         let party = if group.is_some() { CallerId::Connection(caller.peer) } else { caller.id() };
         let origin = CallOrigin { caller: party, breaker_scope };
         let asked_at = Instant::now();
+        recorder.called_at = Some(SystemTime::now());
         let permit = match access.and_then(|access| self.check_record().map_err(|fault| fault.error).map(|()| access)) {
             Ok(access) => self.admission.admit(access, &mount.gate, origin, request, deadline).await,
             Err(error) => Err(error),

@@ -32,6 +32,8 @@ pub(super) struct Recorder<'a> {
     pub(super) consent: ConsentRecord,
     /// Time until the call had its turn.
     pub(super) queue: Duration,
+    /// When the call was asked for. `None` before.
+    pub(super) called_at: Option<SystemTime>,
     /// The client's request, unless another call of it has an event already.
     info: Option<Arc<RequestInfo>>,
     is_handed_over: bool,
@@ -49,8 +51,11 @@ impl<'a> Recorder<'a> {
         let (decisions, consent) = (CallRecord::default(), ConsentRecord::default());
         // The request has an event of its own if it makes a group of calls.
         let info = caller.request.as_ref().filter(|_| group.is_none() && audit.is_on()).and_then(RequestInfo::claim);
-        let (queue, ended, is_handed_over) = (Duration::ZERO, None, false);
-        Self { audit, caller, mount, request, group, decisions, ended, consent, queue, info, is_handed_over }
+        let (queue, called_at, ended, is_handed_over) = (Duration::ZERO, None, None, false);
+        if let Some(info) = caller.request.as_ref().filter(|info| info.trace.is_some()) {
+            decisions.set_trace(info);
+        }
+        Self { audit, caller, mount, request, group, decisions, ended, consent, queue, called_at, info, is_handed_over }
     }
 
     /// The cost record of the answer, which contains the event.
@@ -80,6 +85,8 @@ impl<'a> Recorder<'a> {
             // A read of a part is a read.
             operation: if self.request.is_read() { "read" } else { self.request.name() },
             reference: self.request.reference().map(str::to_owned),
+            uri: traced_uri(self.caller, self.mount, self.request.reference()),
+            called_at: self.called_at,
             served_from: None,
             calls: 1,
             outcome: outcome.map_err(EventError::from),
@@ -112,6 +119,12 @@ impl Drop for Recorder<'_> {
     }
 }
 
+/// The absolute URI of a reference, if the request is traced.
+fn traced_uri(caller: &Caller, mount: &Mount, reference: Option<&str>) -> Option<String> {
+    let _trace = caller.request.as_ref()?.trace.as_ref()?;
+    Some([mount.base.as_str(), reference?].concat())
+}
+
 /// The cost record, with its event, of a read without its own call. Such a read is answered from the cache, or by the
 /// call of another request.
 pub(super) fn served_cost(
@@ -126,6 +139,7 @@ pub(super) fn served_cost(
         mount: Some(mount.name.clone()),
         digest: Some(mount.digest),
         reference: Some(reference.to_owned()),
+        uri: traced_uri(caller, mount, Some(reference)),
         served_from: Some(from),
         ..Event::new(caller.clone(), "read", outcome.map_err(|error| error.clone().into()))
     };

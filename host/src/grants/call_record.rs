@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::secrets::Redactor;
 use super::traffic::TrafficUsage;
 use crate::limits::progress::{MAX_NOTE, ProgressReport, ProgressSender};
-use crate::model::{Consent, DecisionKind, DecisionLog, Usage, text};
+use crate::model::{Consent, DecisionKind, DecisionLog, RequestInfo, TraceContext, UpstreamSpan, Usage, text};
 
 /// The most characters of a cure: a command that contains a path from the guest.
 const MAX_CURE_CHARS: usize = 1024;
@@ -29,6 +29,8 @@ struct Shared {
     decisions: Mutex<DecisionLog>,
     /// Where the call reports its progress. Empty if the caller does not want to know.
     progress: OnceLock<ProgressSender>,
+    /// The traced request that the call belongs to.
+    traced: OnceLock<Arc<RequestInfo>>,
     redactor: OnceLock<Arc<Redactor>>,
     began: OnceLock<(Instant, u64)>,
     fuel: AtomicU64,
@@ -95,6 +97,21 @@ impl CallRecord {
         if self.excerpt(&consent.target, usize::MAX >> 1) == consent.target {
             self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).request_consent(consent);
         }
+    }
+
+    /// From now on, requests to upstream servers are traced, as parts of this request.
+    pub fn set_trace(&self, request: &Arc<RequestInfo>) {
+        let _ = self.0.traced.set(Arc::clone(request));
+    }
+
+    /// The trace that the call belongs to. `None`: it is not traced.
+    pub(super) fn trace(&self) -> Option<&TraceContext> {
+        self.0.traced.get()?.trace.as_ref()
+    }
+
+    /// Adds a request to an upstream server to the trace.
+    pub(super) fn add_upstream(&self, upstream: UpstreamSpan) {
+        self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).add_upstream(upstream);
     }
 
     /// From now on, passes reports of progress on to `sender`.

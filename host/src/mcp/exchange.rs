@@ -14,6 +14,7 @@ use rmcp::service::RequestContext as RmcpContext;
 use super::fault;
 use super::request_phase::RequestPhase;
 use crate::gateway::response_cost::ResponseCost;
+use crate::model::RemoteSpan;
 use crate::policy::Principal;
 
 /// The connection and the principal of a request, as the transport knows them.
@@ -25,6 +26,8 @@ pub struct RequestSource {
     pub principal: Principal,
     /// The address of the client, for the record. `None` unless the endpoint authenticates its clients.
     pub address: Option<IpAddr>,
+    /// The span that the header `traceparent` of the HTTP request names.
+    pub link: Option<RemoteSpan>,
 }
 
 /// The state of one request that the transport and the handler share. For a request that rmcp dispatches, the transport

@@ -19,11 +19,13 @@ use super::outbox::Outbox;
 use super::request_phase::RequestPhase;
 use super::session::Session;
 use super::shutdown::Shutdown;
-use super::trace;
 use crate::gateway::Gateway;
 use crate::limits::memory_budget::MemoryBudget;
-use crate::model::{RequestInfo, text};
+use crate::model::{RemoteSpan, RequestInfo, text};
 use crate::policy::{Caller, Evidence, Principal, authenticate};
+
+/// Characters of the id of a request that a trace has.
+const MAX_ID: usize = 100;
 
 /// The name of a revision that rmcp knows.
 fn known_revision(version: &ProtocolVersion) -> Option<&'static str> {
@@ -161,11 +163,16 @@ impl Handler {
         // All connections of a session are one caller. A request without a session belongs to its connection.
         let peer = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
         let address = source.and_then(|source| source.address);
-        let trace = rmcp.meta.get_traceparent().and_then(trace::checked).map(Into::into);
+        let parent = rmcp.meta.get_traceparent().and_then(|text| Some((text, RemoteSpan::parse(text)?)));
+        let trace = parent.map(|(text, _)| text.into());
+        let link = source.and_then(|source| source.link);
+        let span = self.gateway.tracer().and_then(|tracer| {
+            tracer.begin(parent.map(|(_, parent)| parent), link, || text::excerpt(&rmcp.id.to_string(), MAX_ID))
+        });
         exchange.into_iter().for_each(Exchange::set_received);
         let revision = version.as_ref().and_then(known_revision);
         let request = RequestInfo::new(method, revision, exchange.and_then(Exchange::message_bytes));
-        let request = Some(Arc::new(request));
+        let request = Some(Arc::new(request.traced(span)));
         let caller = Caller { principal, transport: self.transport, client, peer, address, trace, request };
         let record = self.gateway.record_request(&caller);
         RequestContext { rmcp, exchange, deferred_bodies: None, caller, record, era, supports_links }

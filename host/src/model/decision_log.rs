@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::text;
+use super::upstream_span::UpstreamSpan;
 
 /// The result of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,7 @@ pub struct Consent {
 pub struct DecisionLog {
     decisions: Vec<Decision>,
     requested: Vec<Consent>,
+    upstreams: Vec<UpstreamSpan>,
     /// Number of refusals that were not kept.
     pub dropped: u32,
     /// True if a request was sent that may have changed something. Then the call is never made again, and nobody is asked.
@@ -56,6 +58,9 @@ pub struct DecisionLog {
 
 /// How many different refusals a [`DecisionLog`] keeps: enough to explain a call, too few to flood a log.
 pub const MAX_REFUSALS: usize = 32;
+
+/// How many requests to upstream servers a [`DecisionLog`] keeps for a trace.
+const MAX_UPSTREAMS: usize = 64;
 
 impl DecisionLog {
     /// Adds a decision, or counts it if it is already in the log.
@@ -97,8 +102,21 @@ impl DecisionLog {
                 None => self.dropped = self.dropped.saturating_add(more),
             }
         }
+        other.upstreams.iter().for_each(|upstream| self.add_upstream(upstream.clone()));
         self.dropped = self.dropped.saturating_add(other.dropped);
         self.has_acted |= other.has_acted;
+    }
+
+    /// Adds a request to an upstream server. Only the first ones of a call are kept.
+    pub fn add_upstream(&mut self, upstream: UpstreamSpan) {
+        if self.upstreams.len() < MAX_UPSTREAMS {
+            self.upstreams.push(upstream);
+        }
+    }
+
+    /// The requests to upstream servers, if the call is traced.
+    pub fn upstreams(&self) -> &[UpstreamSpan] {
+        &self.upstreams
     }
 
     /// Adds a consent that would let the same call get further.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::trace_context::TraceContext;
+
 /// What is known of a client's request when it arrives. Exactly one event has it, however many calls the request causes.
 #[derive(Debug)]
 pub struct RequestInfo {
@@ -13,6 +15,8 @@ pub struct RequestInfo {
     pub revision: Option<&'static str>,
     /// The size of the message in bytes. `None` if the transport does not count it.
     pub bytes: Option<usize>,
+    /// The span of the request, if it is traced.
+    pub trace: Option<TraceContext>,
     began: Instant,
     is_recorded: AtomicBool,
 }
@@ -23,7 +27,13 @@ impl RequestInfo {
 
     /// A request that arrived now.
     pub fn new(method: &'static str, revision: Option<&'static str>, bytes: Option<usize>) -> Self {
-        Self { method, revision, bytes, began: Instant::now(), is_recorded: AtomicBool::new(false) }
+        Self { method, revision, bytes, trace: None, began: Instant::now(), is_recorded: AtomicBool::new(false) }
+    }
+
+    /// The same request with this span.
+    #[must_use]
+    pub fn traced(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
     }
 
     /// The time since the request arrived.

@@ -69,6 +69,11 @@ impl AdminEndpoint {
         sink.with_observer(self.state.metrics.clone()).with_observer(self.state.activity.clone())
     }
 
+    /// The listener.
+    pub(crate) fn listener(&self) -> &StdListener {
+        &self.listener
+    }
+
     /// How the endpoint learns that belljar stops.
     pub(crate) fn stop_notice(&self) -> StopNotice {
         StopNotice(Arc::clone(&self.state))

@@ -422,6 +422,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[auth]", old.auth != new.auth),
         ("[serve]", old.serve != new.serve),
         ("[admin]", old.admin != new.admin),
+        ("[trace]", old.trace != new.trace),
     ]
     .into_iter()
     .filter_map(|(key, is_changed)| is_changed.then_some(key))

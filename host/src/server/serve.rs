@@ -24,6 +24,7 @@ use super::privileged_helper::PrivilegedHelper;
 use super::reload::{self, ReloadContext};
 use super::startup::{self, StartedHost};
 use super::tls_follower::TlsFollower;
+use super::trace_exporter::TraceExporter;
 use super::{configuration, invocation, landlock, log, record};
 use crate::config::Config;
 use crate::gateway::Gateway;
@@ -70,12 +71,14 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     // listening.
     let listener = http.map(listen).transpose()?;
     let admin = config.admin.listen.map(AdminEndpoint::bind).transpose()?;
-    let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
+    // No provider reaches them.
+    let listeners = listener.iter().chain(admin.as_ref().map(AdminEndpoint::listener));
+    let own = listeners.map(StdListener::local_addr).collect::<Result<Vec<_>, _>>()?;
     invocation::from_anywhere(at, http.is_none());
     let pinning = Pinning::unless_dev(dev, Pinning::WriteMissing);
-    let config = configuration::complete(config, own.as_slice(), pinning)?;
+    let config = configuration::complete(config, &own, pinning)?;
     let helper = Arc::new(PrivilegedHelper::start(at)?);
-    let mut reload = ReloadContext::new(at, &config, followed, own.into_iter().collect(), dev, helper)?;
+    let mut reload = ReloadContext::new(at, &config, followed, own, dev, helper)?;
     let helper = Arc::clone(&reload.helper);
     // Only HTTP requests carry credentials. For another transport, the file is checked and no more.
     let status = reload.status.clone().filter(|_| listener.is_some());
@@ -89,11 +92,19 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     reload.scope.clone_from(&wall.scope);
     let audit = record::audit(&config, false)?;
     let audit = admin.iter().fold(audit, |audit, admin| admin.observe(audit));
+    let traces = config.trace.clone().zip(config.ambient.network.clone());
+    let traces = traces.map(|(trace, network)| Arc::new(TraceExporter::new(trace, network)));
+    let audit = traces.iter().fold(audit, |audit, traces| audit.with_tracer(traces.tracer()));
     let runtime = wall.runtime()?;
     let gateway = OnceLock::new();
     let listeners = Listeners { http: listener.map(|listener| (listener, front)), local, admin };
+    let sending = traces.clone().map(|traces| runtime.spawn(async move { traces.run().await }));
     let served = runtime.block_on(serve(config, keys, listeners, reload, (key_follower, tls), audit.clone(), &gateway));
     gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(SHUTDOWN_TIMEOUT));
+    sending.iter().for_each(tokio::task::JoinHandle::abort);
+    if let Some(why) = traces.and_then(|traces| runtime.block_on(async move { traces.flush(RECORD_TIMEOUT).await })) {
+        tracing::warn!("{why}");
+    }
     // Ends the running calls, so that their records are written.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     drop(gateway);

@@ -33,6 +33,10 @@ pub struct Event {
     pub operation: &'static str,
     /// The relative reference, or the whole URI if no mount was found. At most 2 KiB.
     pub reference: Option<String>,
+    /// The absolute URI, if the request is traced.
+    pub uri: Option<String>,
+    /// The begin of the call, with its time in the queue. `None` without a call.
+    pub called_at: Option<SystemTime>,
     /// The source of an answer without a call: `cache` or `another read`. `None` if a call was made.
     pub served_from: Option<&'static str>,
     /// Number of calls. The calls for one list share an event. 0 if the request made none that has this event.
@@ -71,6 +75,8 @@ impl Event {
             digest: None,
             operation,
             reference: None,
+            uri: None,
+            called_at: None,
             served_from: None,
             calls: 1,
             outcome,

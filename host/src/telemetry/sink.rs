@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use super::chain::LineChain;
 use super::event::{Event, lost_line};
+use super::trace::Tracer;
 
 /// Events in the queue from which on requests wait for room.
 const WAIT_FROM: usize = 8192;
@@ -96,6 +97,7 @@ pub struct Sink {
     observers: Vec<Arc<dyn EventObserver>>,
     /// True if requests are refused while the record cannot be written.
     is_refusing: bool,
+    tracer: Option<Arc<Tracer>>,
 }
 
 /// Ends the writer when the last sink is dropped.
@@ -193,6 +195,18 @@ impl Sink {
     pub fn with_observer(mut self, observer: Arc<dyn EventObserver>) -> Self {
         self.observers.push(observer);
         self
+    }
+
+    /// The same sink, with traces.
+    #[must_use]
+    pub fn with_tracer(self, tracer: Arc<Tracer>) -> Self {
+        let sink = self.with_observer(tracer.clone());
+        Self { tracer: Some(tracer), ..sink }
+    }
+
+    /// Decides which requests are traced. `None`: no request is.
+    pub fn tracer(&self) -> Option<&Tracer> {
+        self.tracer.as_deref()
     }
 
     fn start(

@@ -25,6 +25,8 @@ const INVALID: &[&str] = &[
     "audit = { when-full = \"wait\" }",
     "audit = { file = \"a\" }",
     "[admin]\nlisten = \"nowhere\"",
+    "[trace]\nsample = \"10%\"",
+    "[trace]\notlp = \"http://127.0.0.1:4318\"\nsample = \"0.1\"",
     "[admin]\naddress = \"127.0.0.1:8809\"",
     "[serve]\ndrain-delay = \"1h\"",
     "list-time = 3",
@@ -63,7 +65,7 @@ const INVALID: &[&str] = &[
 const VALID: &[&str] = &[
     "",
     "plugins = \"~/plugins\"\ncache = \"/c\"\nstate = \"/s\"\naudit = \"off\"\nwall = \"best-effort\"\ntools = false",
-    "audit = { to = \"a.jsonl\", when-full = \"refuse\" }\n[admin]\nlisten = \"127.0.0.1:0\"\n[serve]\ndrain-delay = \"5s\"",
+    "audit = { to = \"a.jsonl\", when-full = \"refuse\" }\n[admin]\nlisten = \"127.0.0.1:0\"\n[serve]\ndrain-delay = \"5s\"\n[trace]\notlp = \"http://127.0.0.1:4318\"\nsample = \"0.5%\"\nnetworks = [\"10.0.0.0/8\"]",
     "calls = 1024\nlist-time = \"1m 30s\"\ntotal-memory = 1073741824",
     "list-time = \"1.5s\"\ntotal-memory = \"1.5 GiB\"",
     "list-time = \"0\"",

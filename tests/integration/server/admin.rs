@@ -244,7 +244,7 @@ fn the_console_shows_what_happened_and_the_cure() {
     assert_eq!(state["slowest"].as_array().map(Vec::len), Some(4), "{state}");
     // The shown command allows what was refused.
     let program = places::host();
-    let script = command.replacen("belljar", &program.display().to_string(), 1);
+    let script = format!("{} --yes", command.replacen("belljar", &program.display().to_string(), 1));
     let mut run = Command::new("sh");
     run.args(["-c", &script]).env_clear().envs(site.environment()).current_dir(site.path(""));
     let output = run.output().unwrap();

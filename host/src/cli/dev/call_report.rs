@@ -149,6 +149,8 @@ mod tests {
             digest: None,
             operation: "read",
             reference: Some("months/2".into()),
+            uri: None,
+            called_at: None,
             served_from: None,
             calls: 1,
             outcome: outcome.map_err(EventError::from),

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST, HeaderValue, USER_AGENT};
@@ -24,6 +24,7 @@ use super::origin_grant::{OriginGrant, RequestTarget};
 use crate::grants::call_record::CallRecord;
 use crate::grants::secrets::{Redactor, StreamRedactor};
 use crate::grants::traffic::TrafficExceeded;
+use crate::model::UpstreamSpan;
 use crate::model::error::{Limit, LimitKind};
 use crate::model::limits::Traffic;
 
@@ -73,11 +74,63 @@ impl From<Error> for ExchangeFailure {
     }
 }
 
-/// Sends the request and waits for the head of the response.
+/// Sends the request and waits for the head of the response. Adds the exchange to the trace that the call belongs to.
 pub(super) async fn run(
     allowed: &mut AllowedRequest,
     request: Request<WasiBody>,
     options: RequestOptions,
+) -> Result<(Response<WasiBody>, ConnectionDriver), ExchangeFailure> {
+    let Some(span) = UpstreamTrace::begin(allowed) else { return send(allowed, request, options, None).await };
+    let sent = send(allowed, request, options, Some(&span.header)).await;
+    let outcome = sent.as_ref().map(|(response, _)| response.status().as_u16()).map_err(|failure| &failure.error);
+    span.end(allowed, outcome);
+    sent
+}
+
+/// The span of one exchange.
+struct UpstreamTrace {
+    id: [u8; 8],
+    /// The value of the header `traceparent`.
+    header: HeaderValue,
+    started_at: SystemTime,
+    started: Instant,
+}
+
+impl UpstreamTrace {
+    /// Begins a span. `None`: the call is not traced.
+    fn begin(allowed: &AllowedRequest) -> Option<Self> {
+        let trace = allowed.record.trace()?;
+        let mut id = [0; 8];
+        getrandom::fill(&mut id).ok()?;
+        let header = HeaderValue::try_from(trace.traceparent(id)).ok()?;
+        Some(Self { id, header, started_at: SystemTime::now(), started: Instant::now() })
+    }
+
+    /// Ends the span with the status of the response, or with the error.
+    fn end(self, allowed: &AllowedRequest, outcome: Result<u16, &Error>) {
+        let origin = &allowed.target.origin;
+        let error = outcome.err().map(|error| format!("{error:?}"));
+        // The first word is the kind of the error. What follows may have text of others.
+        let kind =
+            error.map(|error| error.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned());
+        allowed.record.add_upstream(UpstreamSpan {
+            span: self.id,
+            method: allowed.target.method.to_string(),
+            host: allowed.record.excerpt(&origin.host.to_string(), MAX_ORIGIN_CHARS),
+            port: origin.port,
+            started_at: self.started_at,
+            took: self.started.elapsed(),
+            status: outcome.ok(),
+            error: kind,
+        });
+    }
+}
+
+async fn send(
+    allowed: &mut AllowedRequest,
+    request: Request<WasiBody>,
+    options: RequestOptions,
+    traceparent: Option<&HeaderValue>,
 ) -> Result<(Response<WasiBody>, ConnectionDriver), ExchangeFailure> {
     let deadline = |timeout: Option<Duration>| {
         let own = timeout.and_then(|timeout| Instant::now().checked_add(timeout)).unwrap_or(allowed.deadline);
@@ -102,7 +155,7 @@ pub(super) async fn run(
         ConnectError::Failed(error) => ExchangeFailure::from(error),
         error => ExchangeFailure { error: Error::DestinationIpProhibited, not_allowed: Some(error) },
     })?;
-    let (request, is_h2) = (outgoing_request(allowed, request, connection.1)?, connection.1);
+    let (request, is_h2) = (outgoing_request(allowed, request, traceparent, connection.1)?, connection.1);
     if !allowed.target.method.is_safe() {
         allowed.record.act();
     }
@@ -125,6 +178,7 @@ pub(super) async fn run(
 fn outgoing_request(
     allowed: &AllowedRequest,
     request: Request<WasiBody>,
+    traceparent: Option<&HeaderValue>,
     is_h2: bool,
 ) -> Result<Request<Upload>, Error> {
     let (mut parts, body) = request.into_parts();
@@ -151,6 +205,10 @@ fn outgoing_request(
     if allowed.grant.redactor().is_some() {
         // The host cannot mask secrets in a partial or a compressed response.
         headers::request_whole_response(&mut parts.headers);
+    }
+    if let Some(traceparent) = traceparent {
+        parts.headers.remove("tracestate");
+        parts.headers.insert("traceparent", traceparent.clone());
     }
     let bearer = allowed.bearer.as_ref().map(|value| (&AUTHORIZATION, value));
     for (name, value) in allowed.grant.headers().iter().map(|(name, value)| (name, value)).chain(bearer) {

@@ -1,4 +1,5 @@
-//! The HTTP client for requests of belljar itself: to key sets, metadata and introspection of token issuers.
+//! The HTTP client for requests of belljar itself: to key sets, metadata and introspection of token issuers, and to the
+//! receiver of traces.
 //!
 //! The rules for connections are those of a grant: every address is checked after the DNS lookup, addresses that are
 //! not public must be named, redirects are not followed. Size and time of a response are bounded. No connection is used
@@ -27,6 +28,9 @@ use super::service_url::ServiceUrl;
 use crate::grants::network::{Network, Resolver, ResolverError};
 use crate::model::bounds::MAX_SERVICE_RESPONSE;
 
+/// The media type of a form.
+pub const FORM: &str = "application/x-www-form-urlencoded";
+
 /// Sends requests of belljar itself.
 pub struct ServiceClient {
     network: Arc<Network>,
@@ -40,8 +44,8 @@ pub struct ServiceRequest<'a> {
     pub url: &'a ServiceUrl,
     /// The networks that may be connected to although they are not public.
     pub networks: &'a [IpNet],
-    /// The body of a POST request, form-encoded. `None`: a GET request.
-    pub form: Option<Bytes>,
+    /// The body of a POST request, and its media type. `None`: a GET request.
+    pub body: Option<(Bytes, &'static str)>,
     /// The header `Authorization`.
     pub authorization: Option<HeaderValue>,
     /// The end of the time for the whole exchange.
@@ -104,7 +108,7 @@ impl ServiceClient {
     /// # Errors
     /// If there is no response, or one that is not allowed.
     pub async fn send(&self, request: ServiceRequest<'_>) -> Result<ServiceResponse, ServiceError> {
-        let ServiceRequest { url, networks, form, authorization, deadline } = request;
+        let ServiceRequest { url, networks, body, authorization, deadline } = request;
         let grant = OriginGrant::own(url.origin.clone(), networks, &self.network);
         let resolver = self.resolver.get_or_try_init(async || self.network.resolver()).await;
         let resolver = resolver.map_err(|why| ServiceError::Resolver(Box::new(why)))?;
@@ -114,7 +118,7 @@ impl ServiceClient {
             ConnectError::Own => ServiceError::Own,
             ConnectError::Failed(error) => error.into(),
         })?;
-        let request = outgoing(url, form, authorization, connection.1)?;
+        let request = outgoing(url, body, authorization, connection.1)?;
         let (response, driver) = exchange(connection, request, deadline).await?;
         let (parts, body) = response.into_parts();
         if parts.status.is_redirection() {
@@ -137,7 +141,7 @@ impl ServiceClient {
 /// Builds the request.
 fn outgoing(
     url: &ServiceUrl,
-    form: Option<Bytes>,
+    body: Option<(Bytes, &'static str)>,
     authorization: Option<HeaderValue>,
     is_h2: bool,
 ) -> Result<Request<Full<Bytes>>, Error> {
@@ -150,7 +154,7 @@ fn outgoing(
             .build(),
         false => Uri::builder().path_and_query(path).build(),
     };
-    let mut request = Request::new(Full::new(form.clone().unwrap_or_default()));
+    let mut request = Request::new(Full::new(body.as_ref().map(|(body, _)| body.clone()).unwrap_or_default()));
     *request.uri_mut() = uri.map_err(|_| Error::HttpRequestUriInvalid)?;
     let headers = request.headers_mut();
     headers.insert(USER_AGENT, HeaderValue::from_static(concat!("belljar/", env!("CARGO_PKG_VERSION"))));
@@ -160,13 +164,13 @@ fn outgoing(
         let host = HeaderValue::try_from(url.origin.authority()).map_err(|_| Error::HttpRequestUriInvalid)?;
         headers.insert(HOST, host);
     }
-    if form.is_some() {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    if let Some((_, kind)) = body {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     if let Some(authorization) = authorization {
         headers.insert(AUTHORIZATION, authorization);
     }
-    if form.is_some() {
+    if body.is_some() {
         *request.method_mut() = Method::POST;
     }
     *request.version_mut() = if is_h2 { Version::HTTP_2 } else { Version::HTTP_11 };

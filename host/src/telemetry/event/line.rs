@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Event, EventError};
-use crate::model::{Consent, Decision, DecisionKind, MountName, ReadError, RequestInfo, text};
+use crate::model::{Consent, Decision, DecisionKind, MountName, ReadError, RequestInfo, TraceContext, text};
 use crate::policy::Caller;
 
 /// Characters of a principal that a line shows.
@@ -126,13 +126,16 @@ struct RequestField {
     revision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
     micros: u64,
 }
 
 impl RequestField {
     fn of(request: &RequestInfo, took: Duration) -> Self {
-        let RequestInfo { method, revision, bytes, .. } = request;
-        Self { method, revision: *revision, bytes: *bytes, micros: micros(took) }
+        let RequestInfo { method, revision, bytes, trace, .. } = request;
+        let trace_id = trace.as_ref().map(TraceContext::trace_id);
+        Self { method, revision: *revision, bytes: *bytes, trace_id, micros: micros(took) }
     }
 }
 

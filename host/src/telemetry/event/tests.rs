@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::model::error::{Limit, LimitKind};
-use crate::model::{DecisionKind, ReadError};
+use crate::model::{DecisionKind, ReadError, TraceContext};
 use crate::policy::{Evidence, TokenIdentity, authenticate};
 use crate::telemetry::LineChain;
 
@@ -32,15 +32,19 @@ fn full(error: ReadError) -> Event {
         client: Some("editor".to_owned()),
         ..TokenIdentity::default()
     };
+    let (parent, link, request_id) = (None, None, "1".to_owned());
+    let trace = TraceContext { trace: [1; 16], span: [2; 8], parent, link, request_id };
     Event {
         ended_at: SystemTime::UNIX_EPOCH,
+        uri: None,
+        called_at: None,
         caller: Caller {
             client: Some("c 1".into()),
             address: Some(Ipv4Addr::LOCALHOST.into()),
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             ..Caller::new(authenticate(Evidence::Token(token)), "http")
         },
-        request: Some(Arc::new(RequestInfo::new("resources/read", Some("2026-07-28"), Some(9)))),
+        request: Some(Arc::new(RequestInfo::new("resources/read", Some("2026-07-28"), Some(9)).traced(Some(trace)))),
         took: Duration::from_micros(6),
         mount: MountName::new("m").ok(),
         digest: Some(Digest::of(b"x")),

@@ -30,6 +30,7 @@ use crate::mcp::exchange::{Exchange, RequestSource};
 use crate::mcp::stateless::StatelessRequest;
 use crate::mcp::subscriptions::SubscribedSignal;
 use crate::mcp::{DetachedPeer, Handler, fault};
+use crate::model::RemoteSpan;
 use crate::model::bounds::MAX_MESSAGE;
 use crate::policy::Principal;
 use crate::transport::message;
@@ -203,7 +204,8 @@ impl Endpoint {
             (Bytes::new(), None)
         };
         let _ = progress.message.set(message.clone());
-        let source = RequestSource { peer, principal: head.principal().clone(), address: head.address() };
+        let link = head.parts().headers.get("traceparent").and_then(|value| RemoteSpan::parse(value.to_str().ok()?));
+        let source = RequestSource { peer, principal: head.principal().clone(), address: head.address(), link };
         let exchange = Exchange::new(source, connection.begin_serving()).with_message_bytes(message.len());
         if self.bounds.fast_path
             && let Some(request) = stateless::request(&head, &message)

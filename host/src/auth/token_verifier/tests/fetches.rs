@@ -193,7 +193,7 @@ async fn a_name_of_a_private_address_is_refused() {
     for (networks, is_prohibited) in [(vec![], true), (vec!["127.0.0.0/8".parse().unwrap()], false)] {
         // The second one reaches a server without TLS, which does not answer.
         let deadline = Instant::now() + Duration::from_secs(if is_prohibited { 60 } else { 2 });
-        let request = ServiceRequest { url: &url, networks: &networks, form: None, authorization: None, deadline };
+        let request = ServiceRequest { url: &url, networks: &networks, body: None, authorization: None, deadline };
         let why = client.send(request).await.err().unwrap().to_string();
         assert_eq!(why.contains("127.0.0.1") && why.contains("networks = "), is_prohibited, "{why}");
     }

@@ -97,7 +97,7 @@ async fn fetch(
 ) -> Result<Map<String, Value>, EndpointError> {
     let mut first = None;
     for place in places(url) {
-        let request = ServiceRequest { url: &place, networks, form: None, authorization: None, deadline };
+        let request = ServiceRequest { url: &place, networks, body: None, authorization: None, deadline };
         let failed = match client.send(request).await {
             Err(error @ (ServiceError::Redirect | ServiceError::TooLarge)) => {
                 EndpointError::Unreachable(place, Box::new(error))

@@ -16,7 +16,7 @@ use super::config::OAuthSettings;
 use super::endpoints::{self, ClientProof, EndpointError, Endpoints};
 use super::response::{self, GrantedTokens};
 use super::token_error::AccessTokenError;
-use crate::grants::http::service_client::{ServiceClient, ServiceRequest};
+use crate::grants::http::service_client::{FORM, ServiceClient, ServiceRequest};
 use crate::grants::http::service_url::ServiceUrl;
 use crate::grants::http::wiped;
 use crate::grants::network::Network;
@@ -101,7 +101,7 @@ impl TokenServer {
         };
         let authorization = if proof == ClientProof::Basic { basic(client, password) } else { None };
         let form = Some(encoded(form.iter().chain(own)));
-        let request = ServiceRequest { url, networks, form, authorization, deadline };
+        let request = ServiceRequest { url, networks, body: form.map(|form| (form, FORM)), authorization, deadline };
         let response = self.client.send(request).await;
         let response = response.map_err(|error| AccessTokenError::Unreachable(url.clone(), Box::new(error)))?;
         let body = Zeroizing::new(response.body);
