@@ -64,6 +64,11 @@ pub(super) struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
+    /// Stores the name of the tool or prompt that the request asks for, for its event.
+    pub(super) fn set_name(&self, name: &str) {
+        self.caller.request.iter().for_each(|request| request.set_name(name));
+    }
+
     /// Ends the request with the result of its method.
     pub(super) fn end<T>(&self, result: Result<T, ErrorData>) -> Result<T, ErrorData> {
         if !self.record.is_done() {

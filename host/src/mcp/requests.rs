@@ -206,6 +206,7 @@ impl Handler {
         mut request: CallToolRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<CallToolResponse, ErrorData> {
+        context.set_name(&request.name);
         let mut rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
         let work = async {
             if let Err(fault) = self.gateway.count_request(&context.caller, "tools/call").await {
@@ -245,6 +246,7 @@ impl Handler {
         mut request: GetPromptRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        context.set_name(&request.name);
         let mut rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
         let work = async {
             self.gateway.count_request(&context.caller, "prompts/get").await.map_err(fault::to_error)?;

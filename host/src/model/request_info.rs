@@ -1,10 +1,14 @@
 //! What is known of a client's request when it arrives.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::text;
 use super::trace_context::TraceContext;
+
+/// Characters of the name of a tool or prompt that are kept.
+const MAX_NAME: usize = 200;
 
 /// What is known of a client's request when it arrives. Exactly one event has it, however many calls the request causes.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub struct RequestInfo {
     pub bytes: Option<usize>,
     /// The span of the request, if it is traced.
     pub trace: Option<TraceContext>,
+    name: OnceLock<String>,
     began: Instant,
     is_recorded: AtomicBool,
 }
@@ -27,13 +32,24 @@ impl RequestInfo {
 
     /// A request that arrived now.
     pub fn new(method: &'static str, revision: Option<&'static str>, bytes: Option<usize>) -> Self {
-        Self { method, revision, bytes, trace: None, began: Instant::now(), is_recorded: AtomicBool::new(false) }
+        let (name, began, is_recorded) = (OnceLock::new(), Instant::now(), AtomicBool::new(false));
+        Self { method, revision, bytes, trace: None, name, began, is_recorded }
     }
 
     /// The same request with this span.
     #[must_use]
     pub fn traced(self, trace: Option<TraceContext>) -> Self {
         Self { trace, ..self }
+    }
+
+    /// Stores the public name of the tool or prompt that the request asks for. At most 200 characters are kept.
+    pub fn set_name(&self, name: &str) {
+        let _ = self.name.set(text::excerpt(name, MAX_NAME));
+    }
+
+    /// The public name of the tool or prompt that the request asks for, as the client gave it.
+    pub fn name(&self) -> Option<&str> {
+        self.name.get().map(String::as_str)
     }
 
     /// The time since the request arrived.

@@ -113,7 +113,7 @@ fn spans(event: &Event, trace: &TraceContext) -> Vec<Span> {
             let mut span = span(trace, trace.span, trace.parent, (end.checked_sub(event.took).unwrap_or(end), end));
             span.flags |= if trace.parent.is_some() { IS_REMOTE } else { 0 };
             span.kind = SpanKind::Server.into();
-            let target = event.reference.as_deref().filter(|_| matches!(request.method, "tools/call" | "prompts/get"));
+            let target = request.name();
             span.name =
                 target.map_or_else(|| request.method.to_owned(), |target| format!("{} {target}", request.method));
             span.attributes = request_attributes(event, trace, target);

@@ -178,7 +178,10 @@ fn a_failed_tool_has_the_error_of_the_convention() {
     let call = spans.iter().find(|span| span["attributes"]["mcp.method.name"] == "tools/call").unwrap();
     assert_eq!(call["attributes"]["gen_ai.operation.name"], "execute_tool", "{call}");
     assert_eq!(call["attributes"]["gen_ai.tool.name"], "read_resource", "{call}");
-    assert_eq!((&call["name"], &call["attributes"]["error.type"]), (&json!("tools/call read_resource"), &json!("tool_error")));
+    assert_eq!(
+        (&call["name"], &call["attributes"]["error.type"]),
+        (&json!("tools/call read_resource"), &json!("tool_error"))
+    );
 }
 
 #[test]

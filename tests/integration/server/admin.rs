@@ -203,7 +203,7 @@ fn the_console_shows_what_happened_and_the_cure() {
     stream.get_ref().set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.get_mut().write_all(b"GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut line = String::new();
-    while line.trim() != ":" {
+    while line.trim() != "retry: 500" {
         line.clear();
         stream.read_line(&mut line).unwrap();
     }

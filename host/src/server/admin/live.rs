@@ -93,8 +93,8 @@ impl HttpBody for LiveStream {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if !std::mem::replace(&mut self.begun, true) {
-            // So that the browser knows at once that it is connected.
-            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\n\n")))));
+            // The browser knows at once that it is connected, and connects again soon after a connection has ended.
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"retry: 500\n\n")))));
         }
         let (received, messages) = std::task::ready!(self.next.poll(context));
         self.next.set(receive(messages));

@@ -123,6 +123,8 @@ impl<'a> CallerField<'a> {
 struct RequestField {
     method: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<usize>,
@@ -135,7 +137,8 @@ impl RequestField {
     fn of(request: &RequestInfo, took: Duration) -> Self {
         let RequestInfo { method, revision, bytes, trace, .. } = request;
         let trace_id = trace.as_ref().map(TraceContext::trace_id);
-        Self { method, revision: *revision, bytes: *bytes, trace_id, micros: micros(took) }
+        let name = request.name().map(str::to_owned);
+        Self { method, name, revision: *revision, bytes: *bytes, trace_id, micros: micros(took) }
     }
 }
 

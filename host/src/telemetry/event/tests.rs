@@ -34,6 +34,8 @@ fn full(error: ReadError) -> Event {
     };
     let (parent, link, request_id) = (None, None, "1".to_owned());
     let trace = TraceContext { trace: [1; 16], span: [2; 8], parent, link, request_id };
+    let request = RequestInfo::new("resources/read", Some("2026-07-28"), Some(9)).traced(Some(trace));
+    request.set_name("n");
     Event {
         ended_at: SystemTime::UNIX_EPOCH,
         uri: None,
@@ -44,7 +46,7 @@ fn full(error: ReadError) -> Event {
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             ..Caller::new(authenticate(Evidence::Token(token)), "http")
         },
-        request: Some(Arc::new(RequestInfo::new("resources/read", Some("2026-07-28"), Some(9)).traced(Some(trace)))),
+        request: Some(Arc::new(request)),
         took: Duration::from_micros(6),
         mount: MountName::new("m").ok(),
         digest: Some(Digest::of(b"x")),
