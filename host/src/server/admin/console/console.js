@@ -8,8 +8,10 @@
 const REFRESH = 5000;
 /** Live requests on the page. */
 const LIVE = 100;
-/** Shortest time between two updates of the live requests. A new row costs layout, so a busy stream is batched. */
-const LIVE_PAUSE = 1000;
+/** Shortest and longest time between two updates of the live requests. */
+const LIVE_PAUSE = [1000, 4000];
+/** The live requests take at most one part in this many of a processor, until the longest pause is reached. */
+const LIVE_SHARE = 100;
 /** The most characters that a text from the API may have on the page. */
 const MAX_TEXT = 500;
 /** The most characters of a command. A longer one is not offered for copying. */
@@ -33,6 +35,7 @@ const PLAIN = /^[\x20-\x7e]*$/;
 // Control, format, private and unassigned characters, separators, and all that a font draws as nothing.
 const HIDDEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const MARK = /\p{M}/u;
+const BASE = /[\p{L}\p{N}]/u;
 
 /**
  * Splits a text into parts that are safe to show. Hidden characters, combining marks without a letter, and all but three
@@ -68,7 +71,7 @@ function segments(value, max, size) {
     }
     if (parts.length % 2 === 0) parts.push("");
     parts[parts.length - 1] += character;
-    hasBase = isMark || character !== " ";
+    hasBase = isMark || BASE.test(character);
   }
   if (isCut) escape(`\u2026 (${count.format(size ?? text.length)} characters)`);
   return { parts, shown: parts.join(""), isExact };
@@ -181,7 +184,8 @@ let commands = 0;
 function showCommand({ command: text, label }) {
   const node = element("div", "command");
   node.append(element("span", "soft", label));
-  const safe = segments(text, MAX_COMMAND);
+  // A command that is too long is not run from here, so its start is enough.
+  const safe = segments(text, text.length > MAX_COMMAND ? MAX_COMMAND / 5 : MAX_COMMAND);
   const code = element("code");
   const inner = element("bdi");
   fill(inner, safe);
@@ -371,7 +375,7 @@ const timeCell = ["Time", "", (item) => when(item.time)];
 // --- The live requests ---
 
 const live = {
-  table: new Table("requests-table", "Finished requests", [["Time", "", timeCell[2]], ...requestCells], { first: LIVE, style: "scroll", key: () => "", mark }),
+  table: new Table("requests-table", "Finished requests", [["Time", "", timeCell[2]], ...requestCells], { first: LIVE, style: "scroll large", key: () => "", mark }),
   /** Rings: the last requests, and the last that failed or were refused. Newest last. */
   all: [],
   failed: [],
@@ -385,6 +389,7 @@ const live = {
   onlyFailed: false,
   isScheduled: false,
   last: 0,
+  cost: 0,
 
   isFailed: (item) => item.outcome !== "ok" || num(item.denied) > 0,
 
@@ -409,12 +414,15 @@ const live = {
   schedule() {
     if (this.isScheduled) return;
     this.isScheduled = true;
-    const wait = Math.max(0, this.last + LIVE_PAUSE - performance.now());
+    const [shortest, longest] = LIVE_PAUSE;
+    const rest = Math.min(longest, Math.max(shortest, LIVE_SHARE * this.cost));
     setTimeout(() => requestAnimationFrame(() => {
       this.isScheduled = false;
       this.last = performance.now();
       this.draw();
-    }), wait);
+      // A task after the frame: the time until then includes style, layout and paint.
+      setTimeout(() => (this.cost = performance.now() - this.last));
+    }), Math.max(0, this.last + rest - performance.now()));
   },
 
   /** Shows the fresh requests: the oldest rows move to the top and take the new text. */
@@ -500,21 +508,24 @@ const STATES = { served: "good", compiling: "soft", quarantined: "bad", unserved
 const isServed = (mount) => mount.state === "served";
 
 const mounts = new Table("mounts-table", "Mounts", [
-  ["Mount", "", (item) => [given(item.name, "first"), given(item.base, "soft mono")]],
+  ["Mount", "", (item) => [given(item.name, "first"), ...(item.base === `belljar://${item.name}/` ? [] : [given(item.base, "soft mono")])]],
   ["May", "", (item) => {
     const may = Array.isArray(item.may) ? item.may : [];
     if (may.length === 0) return own("compute only: no grants", "soft");
-    return [...may.slice(0, 20).map((text) => given(text)), ...(may.length > 20 ? [own(`and ${count.format(may.length - 20)} more`, "soft")] : [])];
+    return [...may.slice(0, 20).map((text) => given(text, "wrap")), ...(may.length > 20 ? [own(`and ${count.format(may.length - 20)} more`, "soft")] : [])];
   }],
   ["Component", "", (item) => [given(item.component), digest(item.digest)]],
-  ["State", "", (item) => [given(item.state, `word ${Object.hasOwn(STATES, item.state) ? STATES[item.state] : "soft"}`), ...(item.reason ? [given(item.reason, "soft")] : [])]],
+  ["State", "", (item) => given(item.state, `word ${Object.hasOwn(STATES, item.state) ? STATES[item.state] : "soft"}`)],
   ["Calls", "num", (item) => number(item.calls)],
   ["Reused", "num", (item) => ({ ...number(item.served), title: "Reads that were answered without a call of their own" })],
   ["Failed", "num", (item) => number(item.failed, "bad")],
   ["Refused", "num", (item) => number(item.denied, "warn")],
   ...usage,
-  ["Command", "wide", (item) => (item.command ? command(item.command, "To serve it:") : [])],
-], { first: 100, style: "large", key: (item) => String(item.name), mark: (item) => (["quarantined", "unserved"].includes(item.state) ? "failed" : "") });
+  ["Command", "wide", (item) => [
+    ...(item.reason ? [given(item.reason, "wrap soft")] : []),
+    ...(item.command ? [command(item.command, "To serve it:")] : []),
+  ]],
+], { first: matchMedia("(max-width: 40rem)").matches ? 25 : 100, style: "large", key: (item) => String(item.name), mark: (item) => (["quarantined", "unserved"].includes(item.state) ? "failed" : "") });
 
 /** The first 12 digits; the title has the whole digest. */
 function digest(value) {
@@ -632,7 +643,7 @@ function setCount(id, text, style = "") {
 function drawCounts() {
   const all = list(state.mounts, 1000);
   const bad = all.filter((mount) => ["quarantined", "unserved"].includes(mount.state)).length;
-  setCount("count-mounts", bad > 0 ? `${count.format(bad)} of ${count.format(all.length)} not served` : count.format(all.length), bad > 0 ? "bad" : "");
+  setCount("count-mounts", bad > 0 ? `${count.format(bad)} not served` : count.format(all.length), bad > 0 ? "bad" : "");
   for (const [id, name, style] of [["count-refused", "denials", "warn"], ["count-callers", "callers", ""], ["count-limits", "limits", "warn"], ["count-upstreams", "upstreams", ""]]) {
     const size = list(state[name], 200).length;
     setCount(id, count.format(size), size > 0 ? style : "");
