@@ -11,7 +11,7 @@ const LIVE = 100;
 /** Shortest and longest time between two updates of the live requests. */
 const LIVE_PAUSE = [1000, 4000];
 /** The live requests take at most one part in this many of a processor, until the longest pause is reached. */
-const LIVE_SHARE = 100;
+const LIVE_SHARE = 150;
 /** The most characters that a text from the API may have on the page. */
 const MAX_TEXT = 500;
 /** The most characters of a command. A longer one is not offered for copying. */
@@ -27,6 +27,10 @@ const byId = (id) => document.getElementById(id);
 // --- Values from the API ---
 
 const num = (value) => (typeof value === "number" && Number.isFinite(value) ? value : 0);
+/** A text. Another type than a string is shown as JSON, and null as null. */
+const asText = (value) => (typeof value === "string" ? value : value === null || value === undefined ? null : JSON.stringify(value));
+/** A time, within what `Date` can hold. */
+const dateOf = (value) => new Date(Math.min(Math.max(num(value), 0), 8.64e15));
 const list = (value, max) => (Array.isArray(value) ? value.slice(0, max).filter((item) => item !== null && typeof item === "object") : []);
 
 // --- Untrusted text ---
@@ -42,7 +46,7 @@ const BASE = /[\p{L}\p{N}]/u;
  * marks of a letter become escapes such as `\u{202e}`. `isExact` is false if something was escaped or cut.
  */
 function segments(value, max, size) {
-  const text = typeof value === "string" ? value : value === null || value === undefined ? "" : String(value);
+  const text = asText(value) ?? "";
   if (text.length <= max && PLAIN.test(text)) return { parts: [text], shown: text, isExact: true };
   const parts = [""];
   let marks = 0;
@@ -81,6 +85,7 @@ function segments(value, max, size) {
 
 const count = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+const rough = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 2 });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minute = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
@@ -97,9 +102,9 @@ function bytes(amount) {
 
 function tokens(amount) {
   const all = num(amount) / 4;
-  if (all < 1000) return `~${count.format(all)} tokens`;
-  if (all < 1e6) return `~${short.format(all / 1e3)}k tokens`;
-  return `~${short.format(all / 1e6)}M tokens`;
+  if (all < 999.5) return `~${count.format(all)} tokens`;
+  if (all < 999500) return `~${all < 1e4 ? rough.format(all / 1e3) : count.format(all / 1e3)}k tokens`;
+  return `~${all < 1e7 ? rough.format(all / 1e6) : count.format(all / 1e6)}M tokens`;
 }
 
 function micros(amount) {
@@ -123,8 +128,16 @@ function span(milliseconds) {
 
 /** The local time; with the day if it is not today. The title has the whole date. */
 function when(time) {
-  const date = new Date(num(time));
-  if (num(time) <= 0 || Number.isNaN(date.getTime())) return own("unknown", "soft");
+  if (num(time) <= 0) return own("unknown", "soft");
+  // Formatting is slow, and many requests end in the same second.
+  const second = Math.floor(num(time) / 1000);
+  if (second !== moment.second) Object.assign(moment, { second, piece: moments(dateOf(time)) });
+  return moment.piece;
+}
+
+const moment = { second: -1, piece: null };
+
+function moments(date) {
   const isToday = Math.abs(Date.now() - date) < 86400000 && date.getDate() === new Date().getDate();
   return own(isToday ? clock.format(date) : `${day.format(date)} ${minute.format(date)}`, "", whole.format(date));
 }
@@ -144,7 +157,10 @@ function amount(limit, value) {
 /** A line in the words of this page. */
 const own = (text, style = "", title = "") => ({ text, style, title });
 /** A line of untrusted text. */
-const given = (text, style = "") => ({ given: text === null || text === undefined ? null : String(text).slice(0, 2 * MAX_TEXT + 2), size: String(text ?? "").length, style });
+const given = (value, style = "") => {
+  const text = asText(value);
+  return { given: text?.slice(0, 2 * MAX_TEXT + 2) ?? null, size: text?.length ?? 0, style };
+};
 /** A command line that the operator may run. */
 const command = (text, label) => ({ command: typeof text === "string" ? text : null, label });
 const number = (value, style = "") => own(count.format(num(value)), num(value) > 0 ? style : "soft");
@@ -262,14 +278,14 @@ class Table {
     return this.body.matches(":hover") || this.body.contains(document.activeElement);
   }
 
-  /** Shows `items`. Changes only rows and cells that differ. */
-  update(items, emptyText) {
+  /** Shows `items`. Changes only rows and cells that differ. `isAsked`: the operator asked for these items just now. */
+  update(items, emptyText, isAsked = false) {
     this.items = items;
     this.empty.hidden = items.length > 0;
     this.box.hidden = items.length === 0;
     if (items.length === 0 && emptyText !== this.empty.textContent) this.empty.textContent = emptyText;
     const visible = items.slice(0, this.shown);
-    const isHeld = this.isHeld();
+    const isHeld = !isAsked && this.isHeld();
     const keys = new Set();
     let next = this.body.firstElementChild;
     for (const item of visible) {
@@ -353,19 +369,19 @@ function severity(outcome) {
 }
 
 function outcome(item) {
-  const words = { denied: "refused", limit: "limit reached", trap: "provider crashed" };
-  const text = String(item.outcome);
+  const words = { denied: "refused", limit: "limit reached", trap: "crashed" };
+  const text = asText(item.outcome) ?? "unknown";
   const first = given(Object.hasOwn(words, text) ? words[text] : text.replaceAll("-", " "), `word ${severity(text)}`);
   return num(item.denied) > 0 ? [first, own(`${count.format(num(item.denied))} refused`, "warn")] : [first];
 }
 
-const mark = (item) => ({ bad: "failed", warn: "refused" })[severity(String(item.outcome))] ?? "";
+const mark = (item) => ({ bad: "failed", warn: "refused" })[severity(item.outcome)] ?? "";
 
 const requestCells = [
   ["Outcome", "", outcome],
   ["Mount", "", (item) => given(item.mount, "first")],
   ["Request", "", (item) => [given(item.reference ?? item.method ?? item.operation, "mono"), ...(item.reference ? [given(item.operation ?? item.method, "soft")] : [])]],
-  ["Caller", "", (item) => [given(item.principal), ...(item.client || item.transport ? [given([item.client, item.transport].filter(Boolean).join(", "), "soft")] : [])]],
+  ["Caller", "", (item) => [given(item.principal), ...(item.client || item.transport ? [given([item.client, item.transport].map(asText).filter(Boolean).join(", "), "soft")] : [])]],
   ["Time taken", "num", (item) => own(micros(item.micros))],
   ["Answer", "num", (item) => own(bytes(item.bytes))],
   ["Estimate", "num", (item) => own(tokens(item.bytes), "soft")],
@@ -447,14 +463,16 @@ const live = {
   },
 
   drawRate() {
-    const since = Date.now() - 10000;
+    const window = Math.min(10000, Math.max(1000, performance.now()));
+    const since = Date.now() - window;
     this.recent = this.recent.filter(([time]) => time >= since);
-    const rate = this.recent.reduce((sum, [, size]) => sum + size, 0) / 10;
-    const words = [`${rate < 10 ? rate.toFixed(1) : count.format(rate)} requests per second.`];
+    const rate = this.recent.reduce((sum, [, size]) => sum + size, 0) / (window / 1000);
+    const perSecond = rate > 0 && rate < 10 ? rate.toFixed(1) : count.format(rate);
+    const words = [`${perSecond} requests per second.`];
     if (this.skipped > 0) words.push(`${count.format(this.skipped)} are not shown, because they came too fast.`);
     if (this.isPaused) words.push(`Paused: ${count.format(this.waiting)} new.`);
     setText(byId("rate"), words.join(" "));
-    setText(byId("count-requests"), `${rate < 10 ? rate.toFixed(1) : count.format(rate)}/s`);
+    setText(byId("count-requests"), `${perSecond}/s`);
   },
 
   setPaused(isPaused) {
@@ -525,11 +543,11 @@ const mounts = new Table("mounts-table", "Mounts", [
     ...(item.reason ? [given(item.reason, "wrap soft")] : []),
     ...(item.command ? [command(item.command, "To serve it:")] : []),
   ]],
-], { first: matchMedia("(max-width: 40rem)").matches ? 25 : 100, style: "large", key: (item) => String(item.name), mark: (item) => (["quarantined", "unserved"].includes(item.state) ? "failed" : "") });
+], { first: matchMedia("(max-width: 40rem)").matches ? 25 : 100, style: "large", key: (item) => pair(item.name), mark: (item) => (["quarantined", "unserved"].includes(item.state) ? "failed" : "") });
 
 /** The first 12 digits; the title has the whole digest. */
 function digest(value) {
-  const match = /^sha256:([0-9a-f]{64})$/.exec(String(value));
+  const match = /^sha256:([0-9a-f]{64})$/.exec(asText(value) ?? "");
   if (match) return own(match[1].slice(0, 12), "soft mono", match[0]);
   return given(value, "soft mono");
 }
@@ -573,14 +591,14 @@ let state = null;
 let filter = "";
 let onlyUnserved = false;
 
-function drawMounts() {
+function drawMounts(isAsked = false) {
   if (state === null) return;
   const all = list(state.mounts, 1000);
   const wanted = all.filter((mount) => !(onlyUnserved && isServed(mount)) && matches(mount));
   const order = (mount) => (isServed(mount) ? 2 : mount.state === "compiling" ? 1 : 0);
   wanted.sort((a, b) => order(a) - order(b));
   const none = onlyUnserved && filter === "" ? "All mounts are served." : "No mount matches the filter. Clear it to see all.";
-  mounts.update(wanted, all.length === 0 ? "There are no mounts. Run \u201cbelljar add FILE.wasm\u201d to add one." : none);
+  mounts.update(wanted, all.length === 0 ? "There are no mounts. Run \u201cbelljar add FILE.wasm\u201d to add one." : none, isAsked);
 }
 
 function matches(mount) {
@@ -626,7 +644,7 @@ function drawHead() {
   const ratio = (a, b) => (num(b) > 0 ? num(a) / num(b) : 0);
   figure("State", word, "", styles[word] ?? "word bad");
   figure("Version", segments(state.version, 40).shown);
-  figure("Running for", span(num(state.now) - num(state.started)), "", "", null, `Since ${whole.format(new Date(num(state.started)))}`);
+  figure("Running for", span(num(state.now) - num(state.started)), "", "", null, `Since ${whole.format(dateOf(state.started))}`);
   figure("Memory", bytes(memory.used), num(memory.limit) > 0 ? `of ${bytes(memory.limit)}` : "", "", ratio(memory.used, memory.limit), "Memory of the sandboxes of all calls");
   figure("Turns", count.format(num(turns.used)), `of ${count.format(num(turns.limit))} in use`, "", ratio(turns.used, turns.limit), "Calls that run now, and the most that may run at once");
   figure("Subscribers", count.format(num(state.subscribers)), `to ${count.format(num(state.watched))} resources`);
@@ -644,9 +662,15 @@ function drawCounts() {
   const all = list(state.mounts, 1000);
   const bad = all.filter((mount) => ["quarantined", "unserved"].includes(mount.state)).length;
   setCount("count-mounts", bad > 0 ? `${count.format(bad)} not served` : count.format(all.length), bad > 0 ? "bad" : "");
-  for (const [id, name, style] of [["count-refused", "denials", "warn"], ["count-callers", "callers", ""], ["count-limits", "limits", "warn"], ["count-upstreams", "upstreams", ""]]) {
-    const size = list(state[name], 200).length;
-    setCount(id, count.format(size), size > 0 ? style : "");
+  for (const [id, items, max, style] of [
+    ["count-refused", state.denials, 200, "warn"],
+    ["count-callers", state.callers, 200, ""],
+    ["count-limits", state.limits, 50, "warn"],
+    ["count-upstreams", state.upstreams, 50, ""],
+  ]) {
+    const size = list(items, max).length;
+    // belljar sends at most `max`, so there may be more.
+    setCount(id, size === max ? `${max}+` : String(size), size > 0 ? style : "");
   }
 }
 
@@ -721,10 +745,10 @@ class Plot {
     this.curve.setAttribute("d", line);
     this.area.setAttribute("d", area);
     for (const [part, label] of this.levels) setText(label, this.show(part * max));
-    for (const [part, label] of this.hours) setText(label, part === 3 ? "now" : minute.format(new Date(now - HOUR + (part / 3) * HOUR)));
+    for (const [part, label] of this.hours) setText(label, part === 3 ? "now" : minute.format(dateOf(now - HOUR + (part / 3) * HOUR)));
     const peak = heights.lastIndexOf(most);
     const words = [`Now ${this.show(heights.at(-1))}.`];
-    if (most > 0) words.push(`Most ${this.show(most)}, at ${clock.format(new Date(num(points[peak].t)))}.`);
+    if (most > 0) words.push(`Most ${this.show(most)}, at ${clock.format(dateOf(points[peak].t))}.`);
     if (this.sum) words.push(`${count.format(heights.reduce((a, b) => a + b, 0))} in the last hour.`);
     setText(this.words, words.join(" "));
     this.svg.setAttribute("aria-label", `${this.name} in the last hour. ${words.join(" ")}`);
@@ -740,7 +764,7 @@ function drawHistory() {
   const now = num(state.now);
   const points = list(state.history?.points, 360).filter((point) => num(point.t) > now - HOUR && num(point.t) <= now + step);
   if (points.length === 0) {
-    if (plots === null) setText(byId("plots"), `There are no points yet. The first comes ${span(step)} after the start.`);
+    if (plots === null) byId("plots").replaceChildren(element("p", "empty", `There are no points yet. The first comes ${span(step)} after the start.`));
     return;
   }
   const newest = num(points.at(-1).t);
@@ -768,7 +792,14 @@ let jobs = [];
 /** Runs the jobs over as many frames as they need. A newer state replaces the jobs of an older one. */
 function runJobs() {
   const start = performance.now();
-  while (jobs.length > 0 && performance.now() - start < FRAME_WORK) jobs.shift()();
+  while (jobs.length > 0 && performance.now() - start < FRAME_WORK) {
+    try {
+      jobs.shift()();
+    } catch (error) {
+      // One section that cannot be shown does not stop the others.
+      console.error(error);
+    }
+  }
   if (jobs.length > 0) requestAnimationFrame(runJobs);
 }
 
@@ -778,7 +809,7 @@ function drawState() {
     drawHead,
     drawCounts,
     () => refused.update(list(state.denials, 200), "Nothing was refused since the start."),
-    drawMounts,
+    () => drawMounts(),
     () => callers.update(list(state.callers, 200), "No caller has sent a request since the start. Connect one with \u201cbelljar connect\u201d."),
     () => limits.update(list(state.limits, 50), "No call reached a limit since the start."),
     () => slowest.update(list(state.slowest, 50), "Nothing was read since the start."),
@@ -850,12 +881,12 @@ byId("pause").addEventListener("click", () => live.setPaused(!live.isPaused));
 byId("failed-only").addEventListener("click", () => live.setOnlyFailed(!live.onlyFailed));
 byId("filter").addEventListener("input", (event) => {
   filter = event.target.value.trim().toLowerCase();
-  requestAnimationFrame(drawMounts);
+  requestAnimationFrame(() => drawMounts(true));
 });
 byId("unserved-only").addEventListener("click", (event) => {
   onlyUnserved = !onlyUnserved;
   event.target.setAttribute("aria-pressed", String(onlyUnserved));
-  requestAnimationFrame(drawMounts);
+  requestAnimationFrame(() => drawMounts(true));
 });
 byId("whole").addEventListener("click", (event) => {
   const isFull = document.body.classList.toggle("full");
@@ -863,7 +894,13 @@ byId("whole").addEventListener("click", (event) => {
 });
 document.addEventListener("visibilitychange", refresh);
 
-setInterval(refresh, REFRESH);
-live.draw();
-refresh();
-listen();
+function start() {
+  setInterval(refresh, REFRESH);
+  live.draw();
+  refresh();
+  listen();
+}
+
+// The page itself is painted first. A hidden page has no frames.
+if (document.hidden) start();
+else requestAnimationFrame(() => setTimeout(start));
