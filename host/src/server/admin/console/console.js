@@ -10,8 +10,8 @@ const REFRESH = 5000;
 const LIVE = 100;
 /** Shortest and longest time between two updates of the live requests. */
 const LIVE_PAUSE = [1000, 4000];
-/** The live requests take at most one part in this many of a processor, until the longest pause is reached. */
-const LIVE_SHARE = 100;
+/** The pause is this many times the duration of the last update: a slow machine updates less often. */
+const LIVE_REST = 300;
 /** The most characters that a text from the API may have on the page. */
 const MAX_TEXT = 500;
 /** The most characters of a command. A longer one is not offered for copying. */
@@ -128,8 +128,16 @@ function span(milliseconds) {
 
 /** The local time; with the day if it is not today. The title has the whole date. */
 function when(time) {
-  const date = dateOf(time);
   if (num(time) <= 0) return own("unknown", "soft");
+  // Formatting is slow, and many requests end in the same second.
+  const second = Math.floor(num(time) / 1000);
+  if (second !== moment.second) Object.assign(moment, { second, piece: moments(dateOf(time)) });
+  return moment.piece;
+}
+
+const moment = { second: -1, piece: null };
+
+function moments(date) {
   const isToday = Math.abs(Date.now() - date) < 86400000 && date.getDate() === new Date().getDate();
   return own(isToday ? clock.format(date) : `${day.format(date)} ${minute.format(date)}`, "", whole.format(date));
 }
@@ -170,21 +178,47 @@ function fill(node, { parts }) {
   }
 }
 
+/** A cell whose lines are all of this form keeps its nodes: a line with one text, and no escapes. */
+function simple(piece) {
+  if ("command" in piece) return null;
+  if (!("given" in piece)) return { style: piece.style, text: piece.text, title: piece.title };
+  if (piece.given === null) return { style: "soft", text: "none", title: "" };
+  if (piece.given === "") return { style: "soft", text: "(empty)", title: "" };
+  return piece.size <= MAX_TEXT && PLAIN.test(piece.given) ? { style: piece.style, text: piece.given, title: piece.given } : null;
+}
+
 function show(piece) {
   if ("command" in piece) return showCommand(piece);
-  if (!("given" in piece)) {
-    const node = element("span", `line ${piece.style}`, piece.text);
-    if (piece.title) node.title = piece.title;
-    return node;
-  }
-  if (piece.given === null || piece.given === "") return element("span", "line soft", piece.given === null ? "none" : "(empty)");
   const node = element("span", `line ${piece.style}`);
   const inner = element("bdi");
-  const safe = segments(piece.given, MAX_TEXT, piece.size);
-  fill(inner, safe);
+  const line = simple(piece);
+  if (line === null) {
+    const safe = segments(piece.given, MAX_TEXT, piece.size);
+    fill(inner, safe);
+    node.title = safe.shown.slice(0, MAX_TEXT);
+  } else {
+    inner.textContent = line.text;
+    node.className = `line ${line.style}`;
+    if (line.title) node.title = line.title;
+  }
   node.append(inner);
-  node.title = safe.shown.slice(0, MAX_TEXT);
   return node;
+}
+
+/** Changes the lines of a cell in place. False if they need other nodes. */
+function change(cell, pieces) {
+  if (cell.childElementCount !== pieces.length) return false;
+  const lines = pieces.map(simple);
+  if (lines.includes(null)) return false;
+  for (const [index, line] of lines.entries()) {
+    const node = cell.children[index];
+    const text = node.firstElementChild?.firstChild;
+    if (node.tagName !== "SPAN" || text?.nodeType !== Node.TEXT_NODE || text.nextSibling !== null) return false;
+    if (text.data !== line.text) text.data = line.text;
+    if (node.className !== `line ${line.style}`) node.className = `line ${line.style}`;
+    if (node.title !== line.title) node.title = line.title;
+  }
+  return true;
 }
 
 let commands = 0;
@@ -329,7 +363,7 @@ class Table {
       if (node.signature === signature) continue;
       node.signature = signature;
       node.hidden = pieces.length === 0;
-      node.replaceChildren(...pieces.map(show));
+      if (!change(node, pieces)) node.replaceChildren(...pieces.map(show));
     }
   }
 
@@ -423,7 +457,7 @@ const live = {
     if (this.isScheduled) return;
     this.isScheduled = true;
     const [shortest, longest] = LIVE_PAUSE;
-    const rest = Math.min(longest, Math.max(shortest, LIVE_SHARE * this.cost));
+    const rest = Math.min(longest, Math.max(shortest, LIVE_REST * this.cost));
     setTimeout(() => requestAnimationFrame(() => {
       this.isScheduled = false;
       this.last = performance.now();
