@@ -2,6 +2,7 @@
 
 mod admin;
 pub(crate) mod compiler_process;
+mod console;
 mod drain;
 mod landlock;
 mod one_process;

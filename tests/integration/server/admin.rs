@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{empty, stdout_and_stderr};
 
 /// A server with the endpoint, and the address of the endpoint.
-fn started(more: &str) -> (Site, Server, SocketAddr) {
+pub(super) fn started(more: &str) -> (Site, Server, SocketAddr) {
     let site = empty();
     site.mount_as("guest_fixture", "fixture.wasm");
     site.mount_as("guest_hostile", "hostile.wasm");
@@ -43,7 +43,7 @@ fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
     ask(address, "GET", path, &[])
 }
 
-fn state(address: SocketAddr) -> Value {
+pub(super) fn state(address: SocketAddr) -> Value {
     let (status, _, body) = get(address, "/api/state");
     assert_eq!(status, 200, "{body}");
     serde_json::from_str(&body).unwrap()
@@ -249,6 +249,32 @@ fn the_console_shows_what_happened_and_the_cure() {
     run.args(["-c", &script]).env_clear().envs(site.environment()).current_dir(site.path(""));
     let output = run.output().unwrap();
     assert!(output.status.success(), "{script}: {}", stdout_and_stderr(&output));
+    drop(client);
+    assert!(server.stop().status.success());
+}
+
+#[test]
+fn the_terminal_shows_the_same() {
+    let site = empty();
+    site.mount_as("guest_fixture", "fixture.wasm");
+    let refused = stdout_and_stderr(&site.run(&["top"]));
+    assert!(refused.contains("listen = \"127.0.0.1:8809\""), "{refused}");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    site.config(&format!("[admin]\nlisten = \"127.0.0.1:{port}\"\n"));
+    let gone = stdout_and_stderr(&site.run(&["top"]));
+    assert!(gone.contains(&format!("no belljar serves [admin] at 127.0.0.1:{port}")), "{gone}");
+    let server = site.http();
+    let mut client = server.client(Era::Stateless);
+    for _ in 0..7 {
+        client.text("belljar://fixture/static-text");
+    }
+    let output = site.run(&["top"]);
+    let text = stdout_and_stderr(&output);
+    assert!(output.status.success() && text.contains("  ready  up "), "{text}");
+    let row = text.lines().find(|line| line.starts_with("fixture ")).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(row.split_whitespace().take(3).collect::<Vec<_>>(), ["fixture", "served", "7"], "{text}");
+    assert!(text.contains("anonymous (belljar-tests"), "{text}");
+    assert_eq!(site.run_json(&["top"])["mounts"][0]["calls"], 7);
     drop(client);
     assert!(server.stop().status.success());
 }
