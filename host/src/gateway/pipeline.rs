@@ -28,11 +28,11 @@ use crate::limits::progress::ProgressSender;
 use crate::limits::{Admission, CallOrigin, Operation};
 use crate::model::bounds::{MAX_SEARCHES, MAX_SEARCHES_OF_CALLER};
 use crate::model::error::LimitKind;
-use crate::model::{Fault, ReadError, Usage};
+use crate::model::{ReadError, Usage};
 use crate::policy::{Access, Caller, CallerId, Policy};
 use crate::sandbox::{CallSpec, Executor, Outcome};
 use crate::telemetry::trace::Tracer;
-use crate::telemetry::{Event, EventError, Sink};
+use crate::telemetry::{Event, EventError, RecordUnavailable, Sink};
 
 /// Time that the first requests wait for the components that were in the plugin directory at the start.
 ///
@@ -206,10 +206,9 @@ impl Gateway {
     /// Checks that the record of calls can be written, if no request is served without it.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] if it cannot.
-    pub fn check_record(&self) -> Result<(), Fault> {
-        let checked = self.audit.check().map_err(|error| ReadError::Unavailable(error.to_string()));
-        checked.map_err(|error| Fault { error, mount: None, uri: None })
+    /// [`RecordUnavailable`] if it cannot.
+    pub fn check_record(&self) -> Result<(), RecordUnavailable> {
+        self.audit.check()
     }
 
     /// Decides which requests are traced. `None`: no request is.
@@ -309,7 +308,8 @@ impl Gateway {
         let origin = CallOrigin { caller: party, breaker_scope };
         let asked_at = Instant::now();
         recorder.called_at = Some(SystemTime::now());
-        let permit = match access.and_then(|access| self.check_record().map_err(|fault| fault.error).map(|()| access)) {
+        let recorded = self.check_record().map_err(|why| ReadError::Unavailable(why.to_string()));
+        let permit = match access.and_then(|access| recorded.map(|()| access)) {
             Ok(access) => self.admission.admit(access, &mount.gate, origin, request, deadline).await,
             Err(error) => Err(error),
         };

@@ -201,7 +201,7 @@ impl Handler {
         };
         let work = async {
             self.outbox.wait_for_room().await;
-            self.gateway.check_record().map_err(fault::to_error)?;
+            self.gateway.check_record().map_err(|why| fault::unavailable(why.to_string()))?;
             work.await
         };
         let eviction = async {

@@ -262,12 +262,12 @@ fn micros(time: Duration) -> u64 {
 }
 
 /// The entry of `key`. A full table forgets the entry that was used least recently.
-fn entry<'a, K: Clone + Eq + Hash, V>(
-    table: &'a mut HashMap<K, V>,
+fn entry<K: Clone + Eq + Hash, V>(
+    table: &mut HashMap<K, V>,
     key: K,
     new: impl FnOnce() -> V,
     last: impl Fn(&V) -> SystemTime,
-) -> &'a mut V {
+) -> &mut V {
     if table.len() >= MAX_ENTRIES && !table.contains_key(&key) {
         let oldest = table.iter().min_by_key(|(_, value)| last(value)).map(|(key, _)| key.clone());
         oldest.iter().for_each(|oldest| drop(table.remove(oldest)));

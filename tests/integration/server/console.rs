@@ -1,7 +1,7 @@
 //! The console of a real server in a real browser: nothing that a client or a provider says becomes markup or script, and
 //! the page can be read by everyone.
 //!
-//! To make the pictures of `docs/guide/operate.md` again: `BELLJAR_BLESS=1 cargo test --release -p belljar-tests --test
+//! To make the picture of `docs/guide/operate.md` again: `BELLJAR_BLESS=1 cargo test --release -p belljar-tests --test
 //! integration server::console`.
 
 use std::net::SocketAddr;
@@ -100,7 +100,7 @@ fn nothing_that_others_say_runs_in_the_console_and_everybody_can_read_it() {
     assert_eq!(seen["raw_bidi_controls"], false);
     let sections = seen["sections"].as_object().unwrap();
     let text = sections.values().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
-    assert!(!text.chars().any(is_deceptive), "{text:?}");
+    assert!(!text.chars().any(|c| c != '\n' && is_deceptive(c)), "{text:?}");
     for part in
         ["<img src=x", "fixture", "hostile", "grant hostile --http http://host-9.invalid", "mounts.hostile.limits.fuel"]
     {
@@ -122,19 +122,17 @@ fn nothing_that_others_say_runs_in_the_console_and_everybody_can_read_it() {
     // First paint and processor time depend on the machine: printed, and never a reason to fail.
     println!("first paint {} ms, share {}", seen["first_contentful_paint_ms"], seen["renderer_share"]);
     if std::env::var_os("BELLJAR_BLESS").is_some() {
-        take_pictures();
+        take_picture();
     }
 }
 
-/// Takes the pictures of the guide, of a site with usual requests.
-fn take_pictures() {
+/// Takes the picture of the guide, of a site with usual requests.
+fn take_picture() {
     let (site, server, admin) = started(LIMIT);
     use_all(&server);
     look(admin, &site.path("pictures")).unwrap();
-    for (picture, name) in [("console-light-1400", "console"), ("console-dark-400", "console-narrow")] {
-        let place = places::repository().join(format!("docs/guide/{name}.png"));
-        std::fs::copy(site.path(format!("pictures/{picture}.png")), place).unwrap();
-    }
+    let place = places::repository().join("docs/guide/console.png");
+    std::fs::copy(site.path("pictures/console-light-1400.png"), place).unwrap();
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //!
 //! The page is for the operator, so it has host paths. Every text from a client or a provider is only data in it.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AdminState;
 use crate::catalog::Snapshot;
 use crate::gateway::GatewayStatus;
 use crate::grants::GrantKind;
-use crate::model::{MountName, command, text};
+use crate::model::{Digest, MountName, command, text};
 use crate::telemetry::activity::{ActivityReport, GrantUse, Times, Totals, millis};
 
 /// The most mounts that the page gets.
@@ -45,19 +46,15 @@ pub(super) fn state(admin: &AdminState) -> Value {
             "failed": totals.failed, "bytes": totals.bytes, "cpu_micros": totals.cpu_micros, "last": millis(*last),
         })
     });
-    let denials = report.denials.iter().take(MAX_ROWS).map(|(used, times)| {
-        let mut row = grant_use(used, *times);
-        row["grant"] = used.grant.as_str().into();
-        row["command"] = denial_command(used).into();
-        row
-    });
+    let denials = report.denials.iter().take(MAX_ROWS);
+    let denials = denials.map(|(used, times)| UseRow::new(used, *times, denial_command(used)));
     let limits = report.limits.iter().take(MAX_SHORT_ROWS).map(|((mount, limit), met)| {
         json!({
             "mount": mount.as_str(), "limit": limit, "times": met.times.times, "used": met.used, "cap": met.cap,
             "last": millis(met.times.last), "command": met.command,
         })
     });
-    let upstreams = report.upstreams.iter().take(MAX_SHORT_ROWS).map(|(used, times)| grant_use(used, *times));
+    let upstreams = report.upstreams.iter().take(MAX_SHORT_ROWS).map(|(used, times)| UseRow::new(used, *times, None));
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "now": millis(std::time::SystemTime::now()),
@@ -84,8 +81,23 @@ fn millis_of_step() -> u64 {
     u64::try_from(crate::telemetry::activity::STEP.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn grant_use(used: &GrantUse, times: Times) -> Value {
-    json!({ "mount": used.mount.as_str(), "what": used.target, "times": times.times, "last": millis(times.last) })
+/// A row of uses of grants.
+#[derive(Serialize)]
+struct UseRow<'a> {
+    mount: &'a str,
+    grant: &'a str,
+    what: &'a str,
+    times: u64,
+    last: u64,
+    /// For a refused use: the command that would allow it.
+    command: Option<String>,
+}
+
+impl<'a> UseRow<'a> {
+    fn new(used: &'a GrantUse, times: Times, command: Option<String>) -> Self {
+        let GrantUse { mount, grant, target } = used;
+        Self { mount: mount.as_str(), grant, what: target, times: times.times, last: millis(times.last), command }
+    }
 }
 
 /// The command that would allow a refused use, or an example of one.
@@ -93,54 +105,90 @@ fn denial_command(used: &GrantUse) -> Option<String> {
     GrantKind::find(&used.grant)?.command_for(used.mount.as_str(), &used.target)
 }
 
-/// The mounts in every state, sorted by name.
-fn mounts(snapshot: &Snapshot, report: &ActivityReport) -> Vec<Value> {
-    let mut all = Vec::new();
-    let row = |name: &str, base: Option<&str>, state: &str, reason: Option<String>| {
+/// A mount, in any state.
+#[derive(Serialize)]
+struct MountRow {
+    name: String,
+    base: Option<String>,
+    component: Option<String>,
+    digest: Option<String>,
+    state: &'static str,
+    /// Why it is not served.
+    reason: Option<String>,
+    /// Its grants, in the operator's words.
+    may: Vec<String>,
+    /// The command that leads on.
+    command: Option<String>,
+    calls: u64,
+    served: u64,
+    failed: u64,
+    denied: u64,
+    bytes: u64,
+    cpu_micros: u64,
+}
+
+impl MountRow {
+    fn new(name: &str, base: Option<&str>, state: &'static str, report: &ActivityReport) -> Self {
         let totals = MountName::new(name).ok().and_then(|name| report.mounts.get(&name)).copied().unwrap_or_default();
-        let Totals { count, served, failed, denied, bytes, cpu_micros } = totals;
-        json!({
-            "name": name, "base": base, "component": null, "digest": null, "state": state,
-            "reason": reason.map(|reason| text::excerpt(&reason, MAX_REASON)), "may": [], "command": null,
-            "calls": count, "served": served, "failed": failed, "denied": denied, "bytes": bytes,
-            "cpu_micros": cpu_micros,
-        })
-    };
-    for mount in snapshot.mounts() {
-        let mut one = row(mount.name.as_str(), Some(&mount.base), "served", None);
-        let may = mount.configured_grants.granted.iter().map(|(kind, line)| format!("{kind}: {line}"));
-        one["may"] = may.collect::<Vec<_>>().into();
-        one["component"] = mount.file.as_str().into();
-        one["digest"] = mount.digest.to_string().into();
-        all.push(one);
-    }
-    for mount in snapshot.quarantined() {
-        let mut one = row(mount.name.as_str(), Some(&mount.base), "quarantined", Some(mount.reason()));
-        one["component"] = mount.file.as_str().into();
-        one["digest"] = mount.found.to_string().into();
-        one["command"] = command::line(["trust", mount.name.as_str()]).into();
-        all.push(one);
-    }
-    for mount in snapshot.compiling() {
-        all.push(row(mount.name.as_str(), Some(&mount.base), "compiling", None));
-    }
-    for mount in snapshot.unserved() {
-        let mut one = row(mount.name.as_str(), Some(&mount.base), "unserved", Some(mount.reason.to_string()));
-        one["command"] = command::line(["check"]).into();
-        all.push(one);
-    }
-    for mount in snapshot.refused() {
-        all.push(row(&mount.name, mount.base.as_deref(), "unserved", Some(mount.reason.clone())));
-    }
-    all.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    // A refused mount may be unserved, too. The refusal has the reason.
-    all.dedup_by(|later, earlier| {
-        let is_same = later["name"] == earlier["name"];
-        if is_same && earlier["command"].is_null() {
-            earlier["command"] = later["command"].take();
+        let Totals { count: calls, served, failed, denied, bytes, cpu_micros } = totals;
+        let (name, base, may) = (name.to_owned(), base.map(str::to_owned), Vec::new());
+        let (component, digest, reason, command) = (None, None, None, None);
+        Self {
+            name,
+            base,
+            component,
+            digest,
+            state,
+            reason,
+            may,
+            command,
+            calls,
+            served,
+            failed,
+            denied,
+            bytes,
+            cpu_micros,
         }
-        is_same
+    }
+
+    fn with_file(self, file: &str, digest: Digest) -> Self {
+        Self { component: Some(file.to_owned()), digest: Some(digest.to_string()), ..self }
+    }
+
+    fn with_reason(self, reason: &str, command: Option<String>) -> Self {
+        Self { reason: Some(text::excerpt(reason, MAX_REASON)), command, ..self }
+    }
+}
+
+/// The mounts in every state, sorted by name.
+fn mounts(snapshot: &Snapshot, report: &ActivityReport) -> Vec<MountRow> {
+    let row = |name: &str, base: Option<&str>, state: &'static str| MountRow::new(name, base, state, report);
+    let served = snapshot.mounts().iter().map(|mount| {
+        let may = mount.configured_grants.granted.iter().map(|(kind, line)| format!("{kind}: {line}")).collect();
+        let own = row(mount.name.as_str(), Some(&mount.base), "served").with_file(&mount.file, mount.digest);
+        MountRow { may, ..own }
     });
+    let quarantined = snapshot.quarantined().iter().map(|mount| {
+        let command = command::line(["trust", mount.name.as_str()]);
+        let own = row(mount.name.as_str(), Some(&mount.base), "quarantined").with_file(&mount.file, mount.found);
+        own.with_reason(&mount.reason(), Some(command))
+    });
+    let compiling = snapshot.compiling().iter();
+    let compiling = compiling.map(|mount| row(mount.name.as_str(), Some(&mount.base), "compiling"));
+    let unserved = snapshot.unserved().iter().map(|mount| {
+        let own = row(mount.name.as_str(), Some(&mount.base), "unserved");
+        own.with_reason(&mount.reason.to_string(), Some(command::line(["check"])))
+    });
+    let refused = snapshot.refused().iter();
+    let refused = refused
+        .map(|mount| row(&mount.name, mount.base.as_deref(), "unserved").with_reason(&mount.reason, None))
+        .collect::<Vec<_>>();
+    // A refused mount is unserved, too. The refusal has the reason.
+    let is_refused = |row: &MountRow| refused.iter().any(|refused| refused.name == row.name);
+    let unserved: Vec<_> = unserved.filter(|row| !is_refused(row)).collect();
+    let mut all: Vec<_> = served.chain(quarantined).chain(compiling).chain(unserved).collect();
+    all.extend(refused);
+    all.sort_by(|one, other| one.name.cmp(&other.name));
     all.truncate(MAX_MOUNTS);
     all
 }
