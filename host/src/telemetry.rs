@@ -7,12 +7,16 @@
 pub mod activity;
 mod chain;
 mod event;
+mod line;
 pub mod log_queue;
 mod metrics;
+mod observer;
 pub mod sink;
 pub mod trace;
 
 pub use chain::{ChainCheck, ChainFault, CheckedChain, LineChain};
-pub use event::{ConsentRecord, Event, EventError, schema_text};
+pub use event::{ConsentRecord, Event, EventError};
+pub use line::schema_text;
 pub use metrics::Metrics;
-pub use sink::{EventObserver, LineFormat, RecordFormat, RecordUnavailable, Sink};
+pub use observer::EventObserver;
+pub use sink::{LineFormat, RecordFormat, RecordUnavailable, Sink};

@@ -1,23 +1,23 @@
 //! `belljar audit`: filters and sums the record of calls.
 
+mod files;
 mod summary;
 mod verify;
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
+use files::{files_of, read};
 use summary::{RecordLine, Summary};
 
 use super::output;
-use crate::config::{Audit, Config};
 use crate::model::text;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
-use crate::server::{configuration, log, record_file};
+use crate::server::log;
 
 /// The help of `audit`.
 pub(super) const HELP: &str = "Examples:
@@ -28,9 +28,6 @@ pub(super) const HELP: &str = "Examples:
 
 The command reads the file that the configuration names with audit = \"FILE\", or the files in the state
 directory, which all configurations of this user share. It sums the lines that fit all options.";
-
-/// The longest line that is read, in bytes. belljar writes shorter ones.
-const MAX_LINE: u64 = 1 << 20;
 
 /// The verbs of `audit`.
 #[derive(Subcommand)]
@@ -149,48 +146,5 @@ fn printed(line: &[u8]) -> String {
     match std::io::stdout().is_terminal() {
         true => text::excerpt(&line, usize::MAX) + "\n",
         false => line.into_owned(),
-    }
-}
-
-/// The file that the command line names, or the files of the record that the configuration names, oldest first.
-fn files_of(named: Option<&Path>, at: &LocationArgs) -> Result<Vec<PathBuf>, Failure> {
-    match named {
-        Some(file) => Ok(vec![file.to_owned()]),
-        None => files(&configuration::file(at)?),
-    }
-}
-
-/// The files of the record that the configuration names, oldest first.
-fn files(config: &Config) -> Result<Vec<PathBuf>, Failure> {
-    let none = |setting: &str| {
-        Failure::Failed(format!(
-            "the configuration keeps the record in no file (audit = \"{setting}\"); name a file with --file FILE"
-        ))
-    };
-    match &config.audit {
-        Audit::Off => Err(none("off")),
-        Audit::Stderr => Err(none("stderr")),
-        Audit::File(path) => Ok(vec![path.clone()]),
-        Audit::State => Ok(record_file::all(&config.state)),
-    }
-}
-
-/// Calls `take` with each line of a file, with its line break.
-fn read(path: &Path, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-    let shown = text::excerpt(&path.display().to_string(), 400);
-    let fail = |error: std::io::Error| Failure::Failed(format!("cannot read the record \"{shown}\": {error}"));
-    #[expect(clippy::disallowed_methods, reason = "the operator's record")]
-    let file = File::open(path).map_err(fail)?;
-    if !file.metadata().map_err(fail)?.is_file() {
-        return Err(Failure::Failed(format!("\"{shown}\" is no file, so it keeps no record that can be read again")));
-    }
-    let (mut input, mut line) = (BufReader::new(file), Vec::new());
-    loop {
-        line.clear();
-        std::io::Read::take(&mut input, MAX_LINE).read_until(b'\n', &mut line).map_err(fail)?;
-        if line.is_empty() {
-            return Ok(());
-        }
-        take(&line)?;
     }
 }

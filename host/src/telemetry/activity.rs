@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::event::{Event, EventError};
-use super::sink::EventObserver;
+use super::observer::EventObserver;
 use crate::model::{DecisionKind, MountName, ReadError, text};
 use crate::policy::PrincipalKind;
 

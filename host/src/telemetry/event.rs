@@ -1,14 +1,11 @@
 //! The event of one request or call, and its line in the audit record.
 
 mod error;
-mod line;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 pub use error::EventError;
-pub(super) use line::lost_line;
-pub use line::schema_text;
 
 use crate::model::{Consent, DecisionLog, Digest, MountName, RequestInfo, Usage};
 use crate::policy::Caller;
@@ -109,6 +106,3 @@ impl Event {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

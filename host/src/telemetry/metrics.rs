@@ -14,8 +14,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::event::Event;
-use super::sink::EventObserver;
+use super::event::{Event, EventError};
+use super::observer::EventObserver;
 use crate::model::{DecisionKind, MountName, ReadError};
 
 /// The most mounts that have series of their own. Further ones share the label [`MORE`].
@@ -231,7 +231,7 @@ impl Metrics {
             let labels = DenialLabels { mount: mount.clone(), grant: denied.grant.to_string() };
             self.denials.get_or_create(&labels).inc_by(u64::from(denied.times));
         }
-        let error = event.outcome.as_ref().err().and_then(super::EventError::of_call);
+        let error = event.outcome.as_ref().err().and_then(EventError::of_call);
         if let Some(limit) = error.and_then(ReadError::limit) {
             self.limits.get_or_create(&LimitLabels { mount, limit: limit.kind.as_str() }).inc();
         }
@@ -240,7 +240,7 @@ impl Metrics {
 
 impl EventObserver for Metrics {
     fn observe(&self, event: &Event) {
-        let outcome = event.outcome.as_ref().err().map_or("ok", super::EventError::kind);
+        let outcome = event.outcome.as_ref().err().map_or("ok", EventError::kind);
         self.observe_request(event, outcome);
         match &event.mount {
             Some(mount) => self.observe_calls(event, mount, outcome),

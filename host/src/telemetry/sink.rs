@@ -15,7 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 
 use super::chain::LineChain;
-use super::event::{Event, lost_line};
+use super::event::Event;
+use super::line::lost_line;
+use super::observer::EventObserver;
 use super::trace::Tracer;
 
 /// Events in the queue from which on requests wait for room.
@@ -45,12 +47,6 @@ const LOG_PAUSE: Duration = Duration::from_secs(60);
 
 /// Dropping the last clone of a sink waits at most this time for the writer.
 const MAX_FINISH_TIME: Duration = Duration::from_secs(10);
-
-/// Sees each event, on the thread that records it.
-pub trait EventObserver: Send + Sync {
-    /// Takes note of an event. Must not block.
-    fn observe(&self, event: &Event);
-}
 
 /// Makes the lines of a record.
 pub trait LineFormat: Send {

@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 
 use super::event::{Event, EventError};
-use super::sink::EventObserver;
+use super::observer::EventObserver;
 use crate::model::{RemoteSpan, TraceContext, UpstreamSpan};
 
 /// The most spans that wait to be sent.

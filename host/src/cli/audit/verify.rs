@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{files_of, read};
+use super::files::{files_of, read};
 use crate::cli::output;
 use crate::model::text;
 use crate::server::failure::Failure;

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::AdminState;
+use super::state::AdminState;
 use crate::catalog::Snapshot;
 use crate::gateway::GatewayStatus;
 use crate::grants::GrantKind;
@@ -37,7 +37,7 @@ pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 /// The state of the page.
 pub(super) fn state(admin: &AdminState) -> Value {
     let report = admin.activity.report();
-    let Some(gateway) = admin.gateway.get() else { return json!({}) };
+    let Some(gateway) = admin.gateway() else { return json!({}) };
     let (status, snapshot) = (gateway.status(), gateway.snapshot());
     let GatewayStatus { memory_used, memory_limit, turns_used, turns, .. } = status;
     let callers = report.callers.iter().take(MAX_ROWS).map(|(name, totals, last)| {

@@ -14,7 +14,8 @@ use prometheus_client::encoding::prometheus_text;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::{AdminState, console};
+use super::console;
+use super::state::AdminState;
 
 /// Connections at once. More wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 64;

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
 use super::*;
 use crate::model::error::{Limit, LimitKind};
-use crate::model::{DecisionKind, ReadError, TraceContext};
+use crate::model::{DecisionLog, Digest, Usage};
 use crate::policy::{Evidence, TokenIdentity, authenticate};
-use crate::telemetry::LineChain;
+use crate::telemetry::{ConsentRecord, LineChain};
 
 const SCHEMA: &str = include_str!("../../../../docs/reference/record.schema.json");
 
@@ -118,7 +119,7 @@ fn joined_events_have_the_sums_of_their_calls() {
     assert_eq!((times, joined.decision_log.dropped), (vec![("/a", 2), ("/b", 2)], 2));
 }
 
-/// To write the file: `BELLJAR_BLESS=1 cargo test --release -p belljar --lib telemetry::event`.
+/// To write the file: `BELLJAR_BLESS=1 cargo test --release -p belljar --lib telemetry::line`.
 #[test]
 fn the_schema_in_the_documents_is_that_of_a_line() {
     let text = schema_text();

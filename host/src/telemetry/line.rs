@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Event, EventError};
+use super::event::{Event, EventError};
 use crate::model::{Consent, Decision, DecisionKind, MountName, ReadError, RequestInfo, TraceContext, text};
 use crate::policy::Caller;
 
@@ -202,7 +202,7 @@ struct LostLine {
 }
 
 /// The line that replaces `lost` records.
-pub(in crate::telemetry) fn lost_line(at: SystemTime, lost: u64) -> String {
+pub(super) fn lost_line(at: SystemTime, lost: u64) -> String {
     let line = LostLine { time: humantime::format_rfc3339_millis(at).to_string(), lost };
     serde_json::to_string(&line).unwrap_or_default()
 }
@@ -261,3 +261,6 @@ impl Event {
         serde_json::to_string(&line).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;
