@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::event::{Event, EventError};
 use super::observer::EventObserver;
 use crate::model::{DecisionKind, MountName, ReadError, text};
-use crate::policy::PrincipalKind;
+use crate::policy::{PrincipalId, PrincipalKind};
 
 /// The most mounts with sums.
 const MAX_MOUNTS: usize = 2000;
@@ -174,10 +174,24 @@ pub struct Activity {
     viewers: AtomicUsize,
 }
 
+/// What tells callers apart, without the text of their names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CallerKey {
+    principal: PrincipalId,
+    client: Option<Arc<str>>,
+    transport: &'static str,
+}
+
+struct CallerEntry {
+    name: CallerName,
+    totals: Totals,
+    last: SystemTime,
+}
+
 #[derive(Default)]
 struct State {
     mounts: HashMap<MountName, Totals>,
-    callers: HashMap<CallerName, (Totals, SystemTime)>,
+    callers: HashMap<CallerKey, CallerEntry>,
     denials: HashMap<GrantUse, Times>,
     limits: HashMap<(MountName, &'static str), LimitMet>,
     upstreams: HashMap<GrantUse, Times>,
@@ -234,7 +248,7 @@ impl Activity {
         let state = self.lock();
         let mut report = ActivityReport {
             mounts: state.mounts.clone(),
-            callers: state.callers.iter().map(|(name, (totals, last))| (name.clone(), *totals, *last)).collect(),
+            callers: state.callers.values().map(|one| (one.name.clone(), one.totals, one.last)).collect(),
             denials: state.denials.iter().map(|(one, times)| (one.clone(), *times)).collect(),
             limits: state.limits.iter().map(|(one, met)| (one.clone(), met.clone())).collect(),
             upstreams: state.upstreams.iter().map(|(one, times)| (one.clone(), *times)).collect(),
@@ -255,6 +269,10 @@ impl Activity {
 pub fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn principal_text(event: &Event) -> String {
+    text::excerpt(&event.caller.principal.to_string(), MAX_NAME)
 }
 
 fn micros(time: Duration) -> u64 {
@@ -329,7 +347,7 @@ impl State {
         }
     }
 
-    fn add_request(&mut self, event: &Event, principal: String, denied: u64, is_watched: bool) {
+    fn add_request(&mut self, event: &Event, denied: u64, is_watched: bool) {
         let Some(request) = &event.request else { return };
         let is_kept = |kept: &[FinishedRequest], own: u64, value: fn(&FinishedRequest) -> u64| {
             kept.len() < MAX_EXTREMES || kept.last().is_some_and(|least| value(least) < own)
@@ -341,7 +359,7 @@ impl State {
         }
         let one = FinishedRequest {
             time: millis(event.ended_at),
-            principal,
+            principal: principal_text(event),
             client: event.caller.client.clone(),
             transport: event.caller.transport,
             method: request.method,
@@ -382,7 +400,6 @@ impl EventObserver for Activity {
         let denied = denied.map(|one| u64::from(one.times)).sum();
         // belljar's own polls are nobody's requests.
         let is_own = event.caller.principal.kind() == PrincipalKind::Belljar;
-        let principal = text::excerpt(&event.caller.principal.to_string(), MAX_NAME);
         let mut state = self.lock();
         if let Some(mount) = &event.mount {
             state.add_mount(event, mount, denied);
@@ -394,14 +411,18 @@ impl EventObserver for Activity {
         }
         if !is_own {
             let (client, transport) = (event.caller.client.clone(), event.caller.transport);
-            let name = CallerName { principal: principal.clone(), client, transport };
-            let new = || (Totals::default(), event.ended_at);
-            let (totals, last) = entry(&mut state.callers, name, new, |(_, last)| *last);
-            totals.count += u64::from(event.request.is_some());
-            totals.add(event, denied);
-            *last = event.ended_at;
+            let key = CallerKey { principal: event.caller.principal.id(), client: client.clone(), transport };
+            let new = || CallerEntry {
+                name: CallerName { principal: principal_text(event), client, transport },
+                totals: Totals::default(),
+                last: event.ended_at,
+            };
+            let caller = entry(&mut state.callers, key, new, |caller| caller.last);
+            caller.totals.count += u64::from(event.request.is_some());
+            caller.totals.add(event, denied);
+            caller.last = event.ended_at;
         }
-        state.add_request(event, principal, denied, is_watched);
+        state.add_request(event, denied, is_watched);
     }
 }
 

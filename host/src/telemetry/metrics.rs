@@ -3,9 +3,9 @@
 //! No label has a URI, a principal or a name that a client or a provider chose. So the number of series is bounded by the
 //! number of mounts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
@@ -20,6 +20,9 @@ use crate::model::{DecisionKind, MountName, ReadError};
 
 /// The most mounts that have series of their own. Further ones share the label [`MORE`].
 const MAX_MOUNTS: usize = 2000;
+
+/// The most kinds of events whose series are remembered. Further ones are looked up for each event.
+const MAX_KINDS: usize = 20_000;
 
 /// The label of the mounts beyond [`MAX_MOUNTS`]. No mount can have this name.
 const MORE: &str = "(more)";
@@ -108,8 +111,44 @@ struct LimitLabels {
 /// A counter of seconds.
 type Seconds = Counter<f64, std::sync::atomic::AtomicU64>;
 
+/// What decides which series an event is in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct EventKind {
+    method: Option<&'static str>,
+    transport: &'static str,
+    revision: &'static str,
+    mount: Option<MountName>,
+    operation: &'static str,
+    served_from: Option<&'static str>,
+    outcome: &'static str,
+}
+
+/// The series of a client's request.
+struct RequestSeries {
+    count: Counter,
+    duration: Histogram,
+    operation: Histogram,
+}
+
+/// The series of an event of a mount.
+struct MountSeries {
+    /// `None` if the event stands for no call and no reading.
+    calls: Option<Counter>,
+    served: Option<Counter>,
+    cpu: Seconds,
+    bytes: Counter,
+}
+
+/// The series of all events of one kind. Looking up each one for each event would cost more than counting.
+#[derive(Default)]
+struct EventSeries {
+    request: Option<RequestSeries>,
+    mount: Option<MountSeries>,
+}
+
 /// The metrics of all events since the start.
 pub struct Metrics {
+    kinds: RwLock<HashMap<EventKind, Arc<EventSeries>>>,
     mounts: RwLock<HashSet<MountName>>,
     operations: Family<OperationLabels, Histogram, fn() -> Histogram>,
     durations: Family<MethodLabels, Histogram, fn() -> Histogram>,
@@ -136,6 +175,7 @@ fn fine() -> Histogram {
 impl Default for Metrics {
     fn default() -> Self {
         Self {
+            kinds: RwLock::default(),
             mounts: RwLock::default(),
             operations: Family::new_with_constructor(convention),
             durations: Family::new_with_constructor(fine),
@@ -193,70 +233,109 @@ impl Metrics {
         MountLabel::Named(mount.clone())
     }
 
-    fn observe_request(&self, event: &Event, outcome: &'static str) {
-        let Some(request) = &event.request else { return };
-        let (method, transport) = (request.method, event.caller.transport);
-        let seconds = event.took.as_secs_f64();
-        self.requests.get_or_create(&RequestLabels { method, transport, outcome }).inc();
-        self.durations.get_or_create(&MethodLabels { method }).observe(seconds);
-        let labels = OperationLabels {
-            mcp_method_name: method,
-            error_type: if outcome == "ok" { "" } else { outcome },
-            network_transport: if transport == "http" { "tcp" } else { "pipe" },
-            mcp_protocol_version: request.revision.unwrap_or_default(),
-        };
-        self.operations.get_or_create(&labels).observe(seconds);
+    /// The series of events of this kind.
+    fn series(&self, kind: EventKind) -> Arc<EventSeries> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kinds.get(&kind) {
+            return Arc::clone(known);
+        }
+        drop(kinds);
+        let series = Arc::new(self.new_series(&kind));
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        if kinds.len() < MAX_KINDS {
+            kinds.insert(kind, Arc::clone(&series));
+        }
+        series
     }
 
-    fn observe_calls(&self, event: &Event, mount: &MountName, outcome: &'static str) {
-        let mount = self.label(mount);
-        match event.served_from {
-            Some(from) => {
-                self.served.get_or_create(&ServedLabels { mount: mount.clone(), from }).inc();
+    fn new_series(&self, kind: &EventKind) -> EventSeries {
+        let EventKind { method, transport, revision, ref mount, operation, served_from, outcome } = *kind;
+        let request = method.map(|method| {
+            let labels = OperationLabels {
+                mcp_method_name: method,
+                error_type: if outcome == "ok" { "" } else { outcome },
+                network_transport: if transport == "http" { "tcp" } else { "pipe" },
+                mcp_protocol_version: revision,
+            };
+            RequestSeries {
+                count: self.requests.get_or_create_owned(&RequestLabels { method, transport, outcome }),
+                duration: self.durations.get_or_create_owned(&MethodLabels { method }),
+                operation: self.operations.get_or_create_owned(&labels),
             }
-            None if event.calls > 0 => {
-                let labels = CallLabels { mount: mount.clone(), operation: event.operation, outcome };
-                self.calls.get_or_create(&labels).inc_by(u64::from(event.calls));
-                if event.usage.time > Duration::ZERO {
-                    self.queue.observe(event.usage.queue.as_secs_f64() / f64::from(event.calls));
-                    self.sandbox.observe(event.usage.time.as_secs_f64() / f64::from(event.calls));
-                }
+        });
+        let mount = mount.as_ref().map(|mount| {
+            let mount = self.label(mount);
+            let calls = CallLabels { mount: mount.clone(), operation, outcome };
+            let served = served_from.map(|from| ServedLabels { mount: mount.clone(), from });
+            let labels = MountLabels { mount };
+            MountSeries {
+                calls: served.is_none().then(|| self.calls.get_or_create_owned(&calls)),
+                served: served.map(|served| self.served.get_or_create_owned(&served)),
+                cpu: self.cpu.get_or_create_owned(&labels),
+                bytes: self.bytes.get_or_create_owned(&labels),
             }
-            None => {}
+        });
+        EventSeries { request, mount }
+    }
+
+    fn observe_mount(&self, event: &Event, mount: &MountName, series: &MountSeries) {
+        if let Some(served) = &series.served {
+            served.inc();
         }
-        let labels = MountLabels { mount: mount.clone() };
-        self.cpu.get_or_create(&labels).inc_by(event.usage.cpu.as_secs_f64());
-        self.bytes.get_or_create(&labels).inc_by(event.usage.bytes);
+        if let Some(calls) = series.calls.as_ref().filter(|_| event.calls > 0) {
+            calls.inc_by(u64::from(event.calls));
+            if event.usage.time > Duration::ZERO {
+                self.queue.observe(event.usage.queue.as_secs_f64() / f64::from(event.calls));
+                self.sandbox.observe(event.usage.time.as_secs_f64() / f64::from(event.calls));
+            }
+        }
+        series.cpu.inc_by(event.usage.cpu.as_secs_f64());
+        series.bytes.inc_by(event.usage.bytes);
+        // Rare, so these are looked up.
         for denied in event.decision_log.decisions().iter().filter(|one| one.verdict == DecisionKind::Denied) {
-            let labels = DenialLabels { mount: mount.clone(), grant: denied.grant.to_string() };
+            let labels = DenialLabels { mount: self.label(mount), grant: denied.grant.to_string() };
             self.denials.get_or_create(&labels).inc_by(u64::from(denied.times));
         }
         let error = event.outcome.as_ref().err().and_then(EventError::of_call);
         if let Some(limit) = error.and_then(ReadError::limit) {
-            self.limits.get_or_create(&LimitLabels { mount, limit: limit.kind.as_str() }).inc();
+            let labels = LimitLabels { mount: self.label(mount), limit: limit.kind.as_str() };
+            self.limits.get_or_create(&labels).inc();
         }
     }
 }
 
 impl EventObserver for Metrics {
     fn observe(&self, event: &Event) {
-        let outcome = event.outcome.as_ref().err().map_or("ok", EventError::kind);
-        self.observe_request(event, outcome);
-        match &event.mount {
-            Some(mount) => self.observe_calls(event, mount, outcome),
-            None if event.request.is_none() && event.operation != "watch" => {
+        let request = event.request.as_ref();
+        let kind = EventKind {
+            method: request.map(|request| request.method),
+            transport: event.caller.transport,
+            revision: request.and_then(|request| request.revision).unwrap_or_default(),
+            mount: event.mount.clone(),
+            operation: event.operation,
+            served_from: event.served_from,
+            outcome: event.outcome.as_ref().err().map_or("ok", EventError::kind),
+        };
+        let series = self.series(kind);
+        if let Some(of_request) = &series.request {
+            let seconds = event.took.as_secs_f64();
+            of_request.count.inc();
+            of_request.duration.observe(seconds);
+            of_request.operation.observe(seconds);
+        }
+        match (&event.mount, &series.mount) {
+            (Some(mount), Some(series)) => self.observe_mount(event, mount, series),
+            _ if request.is_none() && event.operation != "watch" => {
                 let labels = RefusedLabels { reason: event.operation };
                 self.refused.get_or_create(&labels).inc_by(u64::from(event.calls));
             }
-            None => {}
+            _ => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use prometheus_client::encoding::prometheus_text;
 
     use super::*;
