@@ -1,23 +1,29 @@
-//! The helper process outside the second wall. Every `serve` starts it before the wall is raised. It takes four
+//! The helper process outside the second wall. Every `serve` starts it before the wall is raised. It takes five
 //! requests:
 //!
 //! - save a lasting consent in the configuration, as `belljar grant` would;
 //! - read the configuration, the lock, the secrets and the key sets again, and return them as plain data;
 //! - read the file of API keys again. It contains no key, only hashes;
-//! - read the files of TLS again.
+//! - read the files of TLS again;
+//! - open the operator's file of the record again.
 //!
 //! The helper has a wall of its own. It can read the directories of the configuration, the lock, the components, the
-//! secrets, the API keys and the files of TLS, and write into the first two. It cannot start a program or open a
+//! secrets, the API keys, the files of TLS and the record, and write into the first two and the last one. It cannot start a program or open a
 //! connection, and other processes cannot read its memory.
 //!
-//! Code that breaks out of a sandbox can send only these requests. They return only data that the host already has.
+//! Code that breaks out of a sandbox can send only these requests. They return only data that the host already has, and a
+//! file that can only be appended to.
 
 mod error;
+mod lent_file;
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
@@ -30,11 +36,12 @@ use super::configuration::{policy_text, read_key_sets, set_policies};
 use super::edit::{self, ConfigChange};
 use super::location::{LocationArgs, read_config_input};
 use super::pins::{self, Pinning};
+use super::record::audit_file;
 use super::tls_files::{self, TlsTexts};
 use super::{directories, landlock, log, open_files};
 use crate::config::lock::{Lock, Pins};
 use crate::config::serve::TlsFiles;
-use crate::config::{Ask, AuthConfig, Config, ConfigInput, KeySetFiles, Wall};
+use crate::config::{Ask, Audit, AuthConfig, Config, ConfigInput, KeySetFiles, Wall};
 use crate::gateway::consent::{ConsentWriter, PersistError};
 use crate::grants::GrantKind;
 use crate::grants::secrets::{PlainSecrets, SecretSource, Secrets};
@@ -59,6 +66,9 @@ enum HelperRequest {
     ReadApiKeys,
     /// Reads the files of TLS. The response is their texts, or an error message.
     ReadTls,
+    /// Opens the operator's file of the record. The response is null, and the file comes over standard input; or an error
+    /// message.
+    OpenRecord,
 }
 
 /// The current contents of the operator's files.
@@ -108,7 +118,8 @@ impl OperatorFiles {
 
 /// The helper process. It ends when this is dropped, because that closes its input.
 pub(crate) struct PrivilegedHelper {
-    pipe: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
+    /// The standard input of the helper, a socket, and its standard output.
+    pipe: Mutex<(UnixStream, BufReader<ChildStdout>)>,
     _child: Child,
 }
 
@@ -136,7 +147,8 @@ impl PrivilegedHelper {
         let mut command = Command::new("/proc/self/exe");
         // A process group of its own, so that Ctrl-C does not end the helper before this process, which closes its
         // input.
-        command.arg(VERB).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let (input, inherited) = UnixStream::pair()?;
+        command.arg(VERB).stdin(OwnedFd::from(inherited)).stdout(Stdio::piped()).process_group(0);
         for (flag, path) in [("--plugins", &at.plugins), ("--config", &at.config)] {
             if let Some(path) = path {
                 command.arg(flag).arg(path);
@@ -144,16 +156,22 @@ impl PrivilegedHelper {
         }
         let mut child = command.spawn()?;
         open_files::restore_for(Some(child.id()));
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(HelperStartError::NoPipes);
-        };
+        // Closes this process's copy of the helper's end.
+        drop(command);
+        let output = child.stdout.take().ok_or(HelperStartError::NoPipe)?;
         Ok(Self { pipe: Mutex::new((input, BufReader::new(output))), _child: child })
     }
 
     /// Sends a request, and waits for its response.
     fn request<T: DeserializeOwned>(&self, request: &HelperRequest) -> Result<T, HelperError> {
-        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        let (input, output) = &mut *pipe;
+        self.exchange(&mut self.pipe.lock().unwrap_or_else(PoisonError::into_inner), request)
+    }
+
+    fn exchange<T: DeserializeOwned>(
+        &self,
+        (input, output): &mut (UnixStream, BufReader<ChildStdout>),
+        request: &HelperRequest,
+    ) -> Result<T, HelperError> {
         let mut answer = Zeroizing::new(String::new());
         let line = serde_json::to_string(request).map_err(io::Error::from)?;
         writeln!(input, "{line}").and_then(|()| input.flush())?;
@@ -183,6 +201,21 @@ impl PrivilegedHelper {
     /// Names the file that cannot be read.
     pub(crate) fn read_tls(&self) -> Result<TlsTexts, HelperError> {
         self.request::<Result<TlsTexts, String>>(&HelperRequest::ReadTls)?.map_err(HelperError::Refused)
+    }
+}
+
+impl PrivilegedHelper {
+    /// Opens the operator's file of the record again, at the path that the configuration named at the start.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(crate) fn open_record(&self) -> Result<File, HelperError> {
+        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure: Option<String> = self.exchange(&mut pipe, &HelperRequest::OpenRecord)?;
+        match failure {
+            Some(why) => Err(HelperError::Refused(why)),
+            None => Ok(lent_file::receive(&pipe.0)?),
+        }
     }
 }
 
@@ -219,6 +252,7 @@ pub(crate) fn child(at: &LocationArgs) -> ExitCode {
                 let texts = texts.and_then(|files| tls_files::read(files).map_err(|error| error.to_string()));
                 serde_json::to_string(&texts)
             }
+            Ok(HelperRequest::OpenRecord) => serde_json::to_string(&open_record(followed.record.as_deref()).err()),
             Err(error) => serde_json::to_string(&Some(error.to_string())),
         };
         let answer = Zeroizing::new(answer.unwrap_or_default());
@@ -227,6 +261,14 @@ pub(crate) fn child(at: &LocationArgs) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Opens the file of the record and sends it over standard input. The error is a message.
+fn open_record(path: Option<&Path>) -> Result<(), String> {
+    let path =
+        path.ok_or_else(|| "the configuration named no file of the record when belljar was started".to_owned())?;
+    let file = audit_file(path).map_err(|error| format!("\"{}\": {error}", path.display()))?;
+    lent_file::send(std::io::stdin(), &file).map_err(|error| error.to_string())
 }
 
 /// The answer if the files of TLS are asked for and there are none. Only a bug of belljar leads to it.
@@ -238,6 +280,8 @@ struct FollowedFiles {
     /// `None` if there is no configuration.
     api_keys: Option<PathBuf>,
     tls: Option<TlsFiles>,
+    /// The operator's file of the record.
+    record: Option<PathBuf>,
 }
 
 /// Restricts this process to the files that the requests need. If a later configuration names files in other
@@ -247,6 +291,10 @@ fn restrict(at: &LocationArgs) -> FollowedFiles {
     let named = |(_, config): &(PathBuf, Config)| FollowedFiles {
         api_keys: Some(config.api_keys.clone()),
         tls: config.serve.tls.clone(),
+        record: match &config.audit {
+            Audit::File(path) => Some(path.clone()),
+            Audit::State | Audit::Stderr | Audit::Off => None,
+        },
     };
     let followed = config.as_ref().map(named).unwrap_or_default();
     let Some((path, config)) = config.filter(|(_, config)| config.wall != Wall::Off) else {
@@ -256,7 +304,8 @@ fn restrict(at: &LocationArgs) -> FollowedFiles {
     let directory = |path: &Path| path.parent().map(Path::to_owned);
     // If a path is a link, the helper needs the directory of the link and that of the target.
     let both = |path: &Path| [directory(path), directory(&directories::real(path))];
-    let write: Vec<PathBuf> = [&path, &config.lock].into_iter().flat_map(|path| both(path)).flatten().collect();
+    let written = [&path, &config.lock].into_iter().chain(&followed.record);
+    let write: Vec<PathBuf> = written.flat_map(|path| both(path)).flatten().collect();
     let mut read = vec![config.plugins.clone()];
     for source in config.secrets.values() {
         if let SecretSource::File(path) = source

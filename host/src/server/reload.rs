@@ -21,6 +21,7 @@ use crate::catalog::watch::{DirectoryWatch, Watcher, any_changed};
 use crate::config::{AuthConfig, Config, ConfigInput};
 use crate::gateway::Gateway;
 use crate::model::{Digest, MountName};
+use crate::telemetry::Sink;
 
 /// The data that reloading needs and that must be collected before the second wall is raised.
 pub(crate) struct ReloadContext {
@@ -43,6 +44,8 @@ pub(crate) struct ReloadContext {
     followed: Vec<FollowedFile>,
     /// The authentication in force. Set by the caller.
     pub(crate) authentication: Option<LiveAuthentication>,
+    /// The record, if it is in a file of the operator.
+    pub(super) record: Option<Sink>,
 }
 
 /// The files for [`ReloadContext::new`]: the configuration, or the files that it names and belljar follows. Called before
@@ -93,8 +96,33 @@ impl ReloadContext {
         };
         let status = StatusFile::create(&config.state, status).map(Arc::new);
         let input = ConfigInput { file: None, ..input };
-        let (scope, authentication) = (None, None);
-        Ok(Self { helper, scope, path, input, config_dirs, own_addresses, dev, status, followed, authentication })
+        let (scope, authentication, record) = (None, None, None);
+        Ok(Self {
+            helper,
+            scope,
+            path,
+            input,
+            config_dirs,
+            own_addresses,
+            dev,
+            status,
+            followed,
+            authentication,
+            record,
+        })
+    }
+
+    /// Opens the operator's file of the record again: a tool that rotates logs has renamed it.
+    fn reopen_record(&self) {
+        let Some(record) = self.record.clone() else { return };
+        let helper = Arc::clone(&self.helper);
+        drop(spawn_blocking(move || match helper.open_record() {
+            Ok(file) => {
+                record.set_writer(file);
+                tracing::info!("SIGHUP: the file of the record is open again");
+            }
+            Err(why) => tracing::error!("SIGHUP: the record goes on in the old file: {why}"),
+        }));
     }
 
     /// Loads all components, and then applies changes until the task is dropped.
@@ -220,6 +248,7 @@ impl Reloader {
             ReloadEvent::Loaded(NextAction::Scan) => self.scan().await,
             ReloadEvent::Hangup => {
                 tracing::info!("SIGHUP: reading the configuration and the components again");
+                self.context.reopen_record();
                 self.read_files();
                 self.scan().await;
             }

@@ -26,7 +26,7 @@ use super::startup::{self, StartedHost};
 use super::tls_follower::TlsFollower;
 use super::trace_exporter::TraceExporter;
 use super::{configuration, invocation, landlock, log, record};
-use crate::config::Config;
+use crate::config::{Audit, Config};
 use crate::gateway::Gateway;
 use crate::gateway::consent::ConsentWriter;
 use crate::mcp::Handler;
@@ -91,6 +91,7 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     let wall = landlock::raise(&config, &keys, None)?;
     reload.scope.clone_from(&wall.scope);
     let audit = record::audit(&config, false)?;
+    reload.record = matches!(config.audit, Audit::File(_)).then(|| audit.clone());
     let audit = admin.iter().fold(audit, |audit, admin| admin.observe(audit));
     let traces = config.trace.clone().zip(config.ambient.network.clone());
     let traces = traces.map(|(trace, network)| Arc::new(TraceExporter::new(trace, network)));

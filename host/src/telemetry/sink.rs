@@ -125,6 +125,8 @@ struct State {
     progress: Instant,
     /// True since a write failed, until one succeeds.
     is_failing: bool,
+    /// Where the next lines go, instead of where they went before.
+    next_out: Option<RecordWriter>,
     is_closed: bool,
     has_ended: bool,
 }
@@ -217,6 +219,7 @@ impl Sink {
             lost: 0,
             progress: Instant::now(),
             is_failing: false,
+            next_out: None,
             is_closed: false,
             has_ended: false,
         };
@@ -229,7 +232,9 @@ impl Sink {
             stalled_after,
         });
         let own = Arc::clone(&queue);
-        std::thread::Builder::new().name("audit".to_owned()).spawn(move || Writer { queue: &own, out }.run(format))?;
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || Writer { queue: &own, out: Box::new(out) }.run(format))?;
         Ok(Self { owner: Some(Arc::new(Owner(queue))), ..Self::default() })
     }
 
@@ -250,6 +255,13 @@ impl Sink {
         match self.queue().filter(|_| self.is_refusing).is_some_and(Queue::is_stuck) {
             true => Err(RecordUnavailable),
             false => Ok(()),
+        }
+    }
+
+    /// From the next line on, writes the record to `out`.
+    pub fn set_writer(&self, out: impl Write + Send + 'static) {
+        if let Some(queue) = self.queue() {
+            queue.lock().next_out = Some(Box::new(out));
         }
     }
 
@@ -328,10 +340,13 @@ impl Drop for Owner {
     }
 }
 
+/// Where the record goes.
+type RecordWriter = Box<dyn Write + Send>;
+
 /// The state of the writer's thread.
-struct Writer<'a, W> {
+struct Writer<'a> {
     queue: &'a Queue,
-    out: W,
+    out: RecordWriter,
 }
 
 /// The outcome of writing a batch.
@@ -342,7 +357,7 @@ enum BatchOutcome {
     GivenUp,
 }
 
-impl<W: Write> Writer<'_, W> {
+impl Writer<'_> {
     fn run(mut self, mut format: impl LineFormat) {
         let mut lines = Vec::new();
         loop {
@@ -404,6 +419,11 @@ impl<W: Write> Writer<'_, W> {
         let mut at = 0;
         let mut last_logged: Option<Instant> = None;
         while let Some(rest) = lines.get(at..).filter(|rest| !rest.is_empty()) {
+            // No line is in two files.
+            let is_at_line_start = at.checked_sub(1).is_none_or(|last| lines.get(last) == Some(&b'\n'));
+            if is_at_line_start && let Some(out) = self.queue.lock().next_out.take() {
+                self.out = out;
+            }
             let error = match self.out.write(rest) {
                 Ok(0) => std::io::Error::from(ErrorKind::WriteZero),
                 Ok(written) => {

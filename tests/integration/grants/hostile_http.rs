@@ -569,7 +569,35 @@ fn own_port() -> Vec<Row> {
             "refused, by each name of this machine".to_owned()
         })
         .stopped_by(&["own-port"]);
-    vec![net_22]
+    vec![net_22, operator_endpoint()]
+}
+
+/// The endpoint of `[admin]` asks for no credential, so it must be out of reach of every provider.
+fn operator_endpoint() -> Row {
+    hostile_guest("NET-22", "a provider with a grant for this machine sends requests to the console of the operator")
+        .run_mode(RunMode::Unstarted)
+        .act(|context| {
+            let free = || std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+            let (serve, admin) = (free().expect("a free port"), free().expect("a free port").port());
+            let config = std::fs::read_to_string(context.site().path("belljar.toml")).expect("read the configuration");
+            let table = format!("[mounts.{}]", context.name(""));
+            let places = OWN_HOSTS.map(|host| format!("{{ origin = \"http://{host}:{admin}\" }}"));
+            let granted = format!("{table}\nhttp = [{}]", places.join(", "));
+            let admin_table = format!("\n[admin]\nlisten = \"127.0.0.1:{admin}\"\n");
+            context.site().config(&(config.replace(&table, &granted) + &admin_table));
+            let command = context.running.command(&["serve", "--http", &serve.to_string()], "");
+            let server = belljar_tests::Server::start(command);
+            let mut client = server.client(belljar_tests::Era::Stateless);
+            for (path, host) in
+                ["/", "/metrics", "/api/state"].iter().flat_map(|path| OWN_HOSTS.map(|host| (path, host)))
+            {
+                let answer = client.read(&context.uri(&fetch(&format!("GET http://{host}:{admin}{path}"))));
+                let reply = answer_text(&answer);
+                assert!(reply.contains("DestinationIpProhibited"), "{host}{path}: {reply}");
+            }
+            "refused, by each name of this machine".to_owned()
+        })
+        .stopped_by(&["own-port"])
 }
 
 /// Keeps `held` alive as long as the row. For upstreams, which stop when they are dropped.

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use belljar_tests::{Era, Site};
+use belljar_tests::{Era, Site, wait_until};
 use serde_json::Value;
 
 use crate::support::isolated_site;
@@ -80,4 +80,67 @@ fn a_terminal_shows_that_belljar_waits_for_a_client() {
         assert!(screen.contains("Waiting for an MCP client on standard input. Try `belljar list`."), "{screen}");
         assert_eq!(screen.contains("\u{1b}["), coloured, "NO_COLOR = {variable:?}: {screen:?}");
     }
+}
+
+/// A tool that rotates logs renames the operator's file and sends SIGHUP. belljar goes on in a new file, although the second
+/// wall forbids opening one, and no line is lost or torn.
+#[test]
+fn a_renamed_record_goes_on_in_a_new_file_after_sighup() {
+    let site = isolated_site();
+    site.mount_as("guest_fixture", "fixture.wasm");
+    site.config("audit = \"audit.jsonl\"\n");
+    let server = site.http();
+    let mut client = server.client(Era::Stateless);
+    let rounds = 3;
+    for round in 1..=rounds {
+        for _ in 0..20 {
+            client.text("belljar://fixture/static-text");
+        }
+        fs::rename(site.path("audit.jsonl"), site.path(format!("audit.{round}.jsonl"))).unwrap();
+        server.process.hang_up();
+        wait_until("the file is open again", || {
+            let log = server.process.stderr();
+            if log.matches("the file of the record is open again").count() == round { Ok(()) } else { Err(log) }
+        });
+        assert!(site.path("audit.jsonl").exists());
+    }
+    client.text("belljar://fixture/static-text");
+    drop(client);
+    assert!(server.stop().status.success());
+    let files = ["audit.1.jsonl", "audit.2.jsonl", "audit.3.jsonl", "audit.jsonl"];
+    let reads = |file: &str| site.records(file).iter().filter(|record| record["operation"] == "read").count();
+    assert_eq!(files.map(reads).iter().sum::<usize>(), 20 * rounds + 1);
+    assert_eq!(reads("audit.jsonl"), 1);
+    // One chain leads through all files.
+    let text: String = files.iter().map(|file| fs::read_to_string(site.path(file)).unwrap()).collect();
+    site.write("all.jsonl", text);
+    let verified = site.run_json(&["audit", "verify", "--file", "all.jsonl"]);
+    assert_eq!(
+        (&verified["whole"], verified["chains"].as_array().map(Vec::len)),
+        (&true.into(), Some(1)),
+        "{verified}"
+    );
+    assert_eq!(verified["chains"][0]["first"], 1);
+    assert_eq!(fs::metadata(site.path("audit.jsonl")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// If the file cannot be opened again, the record goes on in the old one, and the log says so.
+#[test]
+fn a_record_that_cannot_be_opened_again_goes_on_in_the_old_file() {
+    let site = isolated_site();
+    site.mount_as("guest_fixture", "fixture.wasm");
+    fs::create_dir(site.path("log")).unwrap();
+    site.config("audit = \"log/audit.jsonl\"\n");
+    let server = site.http();
+    let mut client = server.client(Era::Stateless);
+    fs::rename(site.path("log"), site.path("gone")).unwrap();
+    server.process.hang_up();
+    wait_until("the log line", || {
+        let log = server.process.stderr();
+        if log.contains("the record goes on in the old file: ") { Ok(()) } else { Err(log) }
+    });
+    client.text("belljar://fixture/static-text");
+    drop(client);
+    assert!(server.stop().status.success());
+    assert_eq!(site.records("gone/audit.jsonl").iter().filter(|record| record["operation"] == "read").count(), 1);
 }

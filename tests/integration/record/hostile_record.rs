@@ -4,16 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_tests::{Era, Site};
 use belljar_upstream::{Upstream, answer, request, until_closed};
 use serde_json::{Value, json};
 
 use crate::http_grants::{answer_text, fetch, grant};
-use crate::row::{Row, RunMode, Stops, hostile_guest};
+use crate::row::{Row, RunMode, Stops, bare, hostile_guest};
 use crate::running_site::RowContext;
 use crate::tools::{path, within};
 
 pub(crate) fn rows() -> Vec<Row> {
-    vec![cancelled(), many_denials()]
+    vec![cancelled(), many_denials(), changed_record()]
 }
 
 /// The records of reads of this reference.
@@ -27,6 +28,45 @@ fn record(context: &RowContext<'_>, reference: &str) -> Value {
     let is_recorded = within(Duration::from_secs(20), || !records(context, reference).is_empty());
     assert!(is_recorded, "no record of {reference}");
     records(context, reference).remove(0)
+}
+
+/// Each change of the record later must show.
+fn changed_record() -> Row {
+    bare("AUD-02", "somebody changes, removes, repeats, swaps or inserts lines of the record afterwards")
+        .run_mode(RunMode::Unstarted)
+        .act(|_| {
+            let site = Site::new();
+            site.mount_as("guest_fixture", "fixture.wasm");
+            site.config("audit = \"audit.jsonl\"\n");
+            let mut client = site.stdio(Era::Stateless);
+            (0..10).for_each(|_| drop(client.text("belljar://fixture/static-text")));
+            assert!(client.close().status.success());
+            let record = std::fs::read_to_string(site.path("audit.jsonl")).expect("the record");
+            let whole: Vec<&str> = record.lines().collect();
+            let is_whole = |lines: &[&str]| {
+                site.write("changed.jsonl", lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+                site.run(&["audit", "verify", "--file", "changed.jsonl"]).status.success()
+            };
+            assert!(is_whole(&whole), "the record itself");
+            let mut count = 0;
+            for at in 1..whole.len() - 1 {
+                let edited = whole[at].replacen("\"micros\":", "\"micros\":1", 1);
+                let forged = r#"{"time":"2026-11-27T00:00:00.000Z","operation":"read","outcome":"ok"}"#;
+                let with = |line: &[&str], skip: usize| [&whole[..at], line, &whole[at + skip..]].concat();
+                for changed in [
+                    with(&[&edited], 1),
+                    with(&[], 1),
+                    with(&[whole[at]], 0),
+                    with(&[forged], 0),
+                    with(&[whole[at + 1], whole[at]], 2),
+                ] {
+                    assert!(!is_whole(&changed), "line {at}: {changed:?}");
+                    count += 1;
+                }
+            }
+            format!("{count} changes, and each shows")
+        })
+        .stopped(Stops::Structure("each line has a hash of itself and of the line before it"))
 }
 
 /// A cancelled read must be on record with its grant and its usage.

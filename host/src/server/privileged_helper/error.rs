@@ -19,9 +19,9 @@ pub(crate) enum HelperStartError {
     /// The operating system refuses.
     #[error("cannot start the helper process: {0}")]
     Spawn(#[from] io::Error),
-    /// It was started without its pipes.
-    #[error("cannot start the helper process: it has no pipes")]
-    NoPipes,
+    /// It was started without a pipe for its answers.
+    #[error("cannot start the helper process: it has no pipe")]
+    NoPipe,
 }
 
 /// Why a request to the helper failed.

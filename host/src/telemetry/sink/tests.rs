@@ -183,3 +183,19 @@ fn observers_see_each_event_without_a_record() {
     (0..3).for_each(|_| sink.record(record()));
     assert_eq!(counted.0.load(Ordering::SeqCst), 3);
 }
+
+#[test]
+fn another_file_begins_with_a_whole_line() {
+    let (first, second) = (Shared::default(), Shared::default());
+    let sink = Sink::to_writer(format(), first.clone()).unwrap();
+    first.is_stalled.store(true, Ordering::SeqCst);
+    (0..100).for_each(|_| sink.record(record()));
+    sink.set_writer(second.clone());
+    first.is_stalled.store(false, Ordering::SeqCst);
+    (0..100).for_each(|_| sink.record(record()));
+    sink.finish(EVENT_TIME);
+    // Parses each line.
+    let (first, second) = (first.lines(), second.lines());
+    assert_eq!(first.len() + second.len(), 200);
+    assert!(!second.is_empty(), "{} and {}", first.len(), second.len());
+}
