@@ -28,7 +28,6 @@ const INVALID: &[&str] = &[
     "[trace]\nsample = \"10%\"",
     "[trace]\notlp = \"http://127.0.0.1:4318\"\nsample = \"0.1\"",
     "[admin]\naddress = \"127.0.0.1:8809\"",
-    "[serve]\ndrain-delay = \"1h\"",
     "list-time = 3",
     "list-time = \"3 parsecs\"",
     "total-memory = \"64 miles\"",

