@@ -401,7 +401,13 @@ impl DevSession {
             );
             let handler = handler.with_tools(host.config.tools);
             let stop = self.stop.clone().cancelled_owned();
-            tokio::spawn(transport::http::serve(handler, listener, transport::http::FrontDoor::default(), stop));
+            tokio::spawn(transport::http::serve(
+                handler,
+                listener,
+                transport::http::FrontDoor::default(),
+                CancellationToken::new(),
+                stop,
+            ));
             tell(&format!("listening on http://{address}{} for MCP clients", transport::http::PATH));
         }
         if std::io::stdin().is_terminal() {

@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::OptionFuture;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use super::admin::{AdminEndpoint, StopNotice};
 use super::failure::Failure;
@@ -145,6 +146,8 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate())?;
     // Until the reloader handles SIGHUP, this handler keeps the signal from ending the process.
     let _hangups = signal(SignalKind::hangup())?;
+    let leaving = CancellationToken::new();
+    let left = leaving.clone();
     let (delay, notice) = (config.serve.drain_delay, listeners.admin.as_ref().map(AdminEndpoint::stop_notice));
     let stop = async move {
         let mut signalled = async || {
@@ -152,6 +155,7 @@ async fn serve(
         };
         signalled().await;
         notice.iter().for_each(StopNotice::begin);
+        left.cancel();
         if !delay.is_zero() {
             tracing::info!("stopping in {}", humantime::format_duration(delay));
             // A second signal ends the delay.
@@ -187,7 +191,7 @@ async fn serve(
         let listener = TcpListener::from_std(listener)?;
         let scheme = if front.tls.is_some() { "https" } else { "http" };
         tracing::info!("listening on {scheme}://{}{}", listener.local_addr()?, transport::http::PATH);
-        Ok(transport::http::serve(handler("http", Evidence::Loopback), listener, front, stop))
+        Ok(transport::http::serve(handler("http", Evidence::Loopback), listener, front, leaving, stop))
     });
     let http = http.transpose().map_err(|error: std::io::Error| Failure::from(error))?;
     let ((), served) = tokio::join!(async { OptionFuture::from(local).await.unwrap_or_default() }, async {

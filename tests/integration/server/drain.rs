@@ -183,3 +183,75 @@ fn every_stop_answers_every_request() {
         }
     }
 }
+
+/// Each request over HTTP gets an answer while belljar is told to stop: with clients that keep their connection, and with
+/// those that open one for each request.
+#[test]
+fn no_request_over_http_is_left_without_an_answer() {
+    for delay in ["0s", "300ms"] {
+        let site = crate::support::empty();
+        site.mount_as("guest_fixture", "fixture.wasm");
+        site.config(&format!("[serve]\ndrain-delay = \"{delay}\"\n[limits]\ntime = \"60s\"\n"));
+        let server = site.http();
+        let wire = server.wire(Era::Stateless);
+        let message = Era::Stateless.message(1, "resources/read", json!({ "uri": "belljar://fixture/static-text" }));
+        let request = server.request(&wire, &message);
+        let lost = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..8)
+                .map(|at| {
+                    let (server, request) = (&server, &request);
+                    scope.spawn(move || ask_until_refused(server.address(), request, at % 2 == 0))
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(300));
+            server.process.terminate();
+            clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+        });
+        let answered: usize = lost.iter().map(|(answered, _)| answered).sum();
+        let lost: Vec<_> = lost.into_iter().flat_map(|(_, lost)| lost).collect();
+        assert!(answered > 100, "{answered}");
+        assert_eq!(lost, Vec::<String>::new(), "{answered} answered");
+        assert!(server.stop().status.success());
+    }
+}
+
+/// Sends the same request again and again, until no connection is accepted. Returns how many were answered, and why the
+/// others were not. `keeps`: the connection is kept, unless the answer closes it.
+fn ask_until_refused(address: std::net::SocketAddr, request: &[u8], keeps: bool) -> (usize, Vec<String>) {
+    let (mut answered, mut lost, mut connection) = (0, Vec::new(), None::<TcpStream>);
+    loop {
+        let mut stream = match connection.take().map_or_else(|| TcpStream::connect(address), Ok) {
+            Ok(stream) => stream,
+            Err(_) => return (answered, lost),
+        };
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        match exchange(&mut stream, request) {
+            Ok(closes) => {
+                answered += 1;
+                connection = (keeps && !closes).then_some(stream);
+            }
+            Err(why) => lost.push(why.to_string()),
+        }
+    }
+}
+
+/// Sends a request, and reads the whole answer. Returns whether it closes the connection.
+fn exchange(stream: &mut TcpStream, request: &[u8]) -> std::io::Result<bool> {
+    use std::io::Read as _;
+
+    stream.write_all(request)?;
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return Ok(head.contains("connection: close"));
+            }
+        }
+        match stream.read(&mut piece)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => answer.extend_from_slice(&piece[..read]),
+        }
+    }
+}

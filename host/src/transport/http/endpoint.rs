@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::bounds::Bounds;
@@ -47,7 +48,15 @@ pub(super) struct Endpoint {
     in_flight: InFlightIds,
     door: Door,
     detached: DetachedPeer,
+    /// Cancelled when clients should connect elsewhere: each answer then closes its connection.
+    leaving: CancellationToken,
     cancel: CancellationToken,
+    /// When the last request came.
+    last_request: Mutex<Instant>,
+    /// True while answers wait for the listener to close.
+    is_holding: AtomicBool,
+    /// Cancelled when the listener has closed.
+    closed: CancellationToken,
 }
 
 /// A request that was read and checked, and the values that are kept while it is served.
@@ -86,8 +95,14 @@ impl RequestProgress {
 }
 
 impl Endpoint {
-    /// An endpoint on `address`. Cancelling `cancel` ends its requests.
-    pub(super) fn new(handler: Handler, address: SocketAddr, front: FrontDoor, cancel: CancellationToken) -> Self {
+    /// An endpoint on `address`. From `leaving` on, each answer closes its connection. Cancelling `cancel` ends its requests.
+    pub(super) fn new(
+        handler: Handler,
+        address: SocketAddr,
+        front: FrontDoor,
+        leaving: CancellationToken,
+        cancel: CancellationToken,
+    ) -> Self {
         let bounds = front.bounds;
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
@@ -114,7 +129,11 @@ impl Endpoint {
             door: Door::new(address, front),
             detached: DetachedPeer::new(handler.clone()),
             handler,
+            leaving,
             cancel,
+            last_request: Mutex::new(Instant::now()),
+            is_holding: AtomicBool::new(false),
+            closed: CancellationToken::new(),
         }
     }
 
@@ -126,6 +145,9 @@ impl Endpoint {
         request: Request<Incoming>,
     ) -> Response<Body> {
         connection.set_stage(Stage::Receiving);
+        if self.leaving.is_cancelled() {
+            *self.last_request.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
         let page = self.door.pages().origin(request.headers()).cloned();
         let progress = RequestProgress::default();
         let mut work = pin!(self.serve(&connection, peer, request, &progress));
@@ -150,10 +172,37 @@ impl Endpoint {
             self.handler.record_refused(progress.address.get().copied().flatten(), &error, count);
         }
         self.door.pages().add_to(&mut response, page);
-        if connection.closes_after_answer() {
+        if self.is_holding.load(Ordering::Relaxed) {
+            self.closed.cancelled().await;
+        }
+        if connection.closes_after_answer() || self.leaving.is_cancelled() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+
+    /// Holds answers back until [`Endpoint::release_answers`]. A client that waits for its answer opens no connection, so
+    /// none is in the kernel's queue when the listener closes.
+    pub(super) fn hold_answers(&self) {
+        self.is_holding.store(true, Ordering::Relaxed);
+    }
+
+    /// See [`Endpoint::hold_answers`].
+    pub(super) fn release_answers(&self) {
+        self.closed.cancel();
+    }
+
+    /// Waits until no request has come for `quiet`, or until `by`.
+    pub(super) async fn wait_until_quiet(&self, quiet: Duration, by: Instant) {
+        let began = Instant::now();
+        loop {
+            let last = *self.last_request.lock().unwrap_or_else(PoisonError::into_inner);
+            let quiet_at = last.max(began) + quiet;
+            if Instant::now() >= quiet_at.min(by) {
+                return;
+            }
+            tokio::time::sleep_until(quiet_at.min(by)).await;
+        }
     }
 
     /// Records the refused requests that no line of the record stands for yet.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::{Bounds, FrontDoor, serve};
 use crate::mcp::tests::handler;
@@ -46,7 +47,7 @@ impl Served {
                 let stop = async {
                     let _ = stopped.await;
                 };
-                serve(handler, listener, front, stop).await.unwrap();
+                serve(handler, listener, front, CancellationToken::new(), stop).await.unwrap();
             });
         });
         Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
