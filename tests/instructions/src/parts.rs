@@ -20,7 +20,7 @@ use belljar::policy::{Evidence, authenticate};
 use belljar::sandbox::{
     Compiler, Executor, LoadedMount, MountId, NotCompiled, Processors, Sandbox, SandboxOptions, compile,
 };
-use belljar::telemetry::Sink;
+use belljar::telemetry::{LineChain, RecordFormat, Sink};
 
 /// The number of mounts without a component. No path reads from them.
 pub(crate) const IDLE: usize = 1000;
@@ -94,7 +94,7 @@ pub(crate) async fn parts(wasm: &[u8]) -> Parts {
     catalog.mark_loaded();
     let snapshot = catalog.snapshot();
     // Audit records are written as in a server, but to a sink that discards them.
-    let audit = Sink::to_writer(std::io::sink()).expect("a thread");
+    let audit = Sink::to_writer(RecordFormat::new(LineChain::new([0; 8])), std::io::sink()).expect("a thread");
     let gateway = Arc::new(Gateway::new(
         catalog,
         Executor::Local(Arc::clone(&sandbox)),

@@ -93,7 +93,13 @@ impl Http {
     pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        tokio::spawn(http::serve(handler.clone(), listener, FrontDoor::default(), std::future::pending()));
+        tokio::spawn(http::serve(
+            handler.clone(),
+            listener,
+            FrontDoor::default(),
+            Default::default(),
+            std::future::pending(),
+        ));
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         stream.set_nodelay(true).expect("a socket");
         let body = read(uri);

@@ -10,6 +10,9 @@ use crate::support::empty;
 /// How often each request ended in each way: by method and outcome.
 type Counts = BTreeMap<(String, String), u64>;
 
+/// A refused request: method, path, headers, body, and the status of the answer.
+type Refusal<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a [u8], u16);
+
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 fn site() -> Site {
@@ -135,7 +138,7 @@ fn each_request_over_http_has_one_line_and_so_have_refusals_at_the_front_door() 
         let site = site();
         let server = site.http();
         let seen = ask(&mut server.client(era), era);
-        let refusals: [(&str, &str, &[(&str, &str)], &[u8], u16); 5] = [
+        let refusals: [Refusal<'_>; 5] = [
             ("POST", "/mcp", &[("host", "evil.example"), JSON], b"{}", 403),
             ("POST", "/mcp", &[("origin", "https://evil.example"), JSON], b"{}", 403),
             ("GET", "/elsewhere", &[], b"", 404),

@@ -14,12 +14,14 @@ use tokio::task::JoinHandle;
 
 use super::pending::{AddError, Pending, RequestClass, RequestHandle};
 use crate::limits::cpu_timer::CpuTimer;
-use crate::mcp::Handler;
 use crate::mcp::outbox::Outbox;
 use crate::mcp::stateless::StatelessRequest;
 use crate::mcp::{encode, fault};
 use crate::model::bounds::{MAX_MESSAGE, MAX_PENDING};
 use crate::transport::message;
+
+/// Called with the error that answers a refused message.
+pub(super) type OnRefused = Arc<dyn Fn(&ErrorData) + Send + Sync>;
 
 /// A line transport for rmcp over a pair of streams.
 pub struct LineTransport<R, W> {
@@ -35,8 +37,7 @@ pub struct LineTransport<R, W> {
     pub(super) pending: Arc<Pending>,
     /// Notified when the input has ended.
     pub(super) ended: Arc<Notify>,
-    /// Records the refused messages.
-    handler: Handler,
+    on_refused: OnRefused,
 }
 
 /// The outcome of reading a line.
@@ -61,8 +62,8 @@ pub(super) enum NextInput {
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     /// Reads messages from `input` and writes answers to `output`. Counts each answer in `outbox`
-    /// while it is written. `handler` records the messages that are refused.
-    pub fn new(input: R, output: W, outbox: Arc<Outbox>, handler: Handler) -> Self {
+    /// while it is written. Calls `on_refused` for each message that it refuses.
+    pub fn new(input: R, output: W, outbox: Arc<Outbox>, on_refused: OnRefused) -> Self {
         Self {
             input: BufReader::with_capacity(16 << 10, input),
             line: Vec::new(),
@@ -72,7 +73,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             outbox,
             pending: Arc::default(),
             ended: Arc::default(),
-            handler,
+            on_refused,
         }
     }
 
@@ -148,7 +149,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     where
         W: Send + 'static,
     {
-        self.handler.record_refused(None, &error, 1);
+        (self.on_refused)(&error);
         let mut line = encode::refusal(id, error);
         line.push(b'\n');
         self.reply(line);
@@ -311,10 +312,9 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::tests::handler;
 
     fn lines<R: AsyncRead + Unpin>(input: R) -> LineTransport<R, Vec<u8>> {
-        LineTransport::new(input, Vec::new(), Arc::default(), handler("stdio"))
+        LineTransport::new(input, Vec::new(), Arc::default(), Arc::new(|_| ()))
     }
 
     async fn answers(input: &[u8]) -> Vec<serde_json::Value> {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use rmcp::model::ErrorData;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::dispatch::Dispatcher;
@@ -50,7 +51,9 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let lines = LineTransport::new(input, output, outbox, handler.clone());
+    let recorded = handler.clone();
+    let on_refused = Arc::new(move |error: &ErrorData| recorded.record_refused(None, error, 1));
+    let lines = LineTransport::new(input, output, outbox, on_refused);
     let (pending, ended) = (Arc::clone(&lines.pending), Arc::clone(&lines.ended));
     let peer = Arc::new(OnceLock::new());
     let lines = Dispatcher::new(lines, handler.clone(), Arc::clone(&peer));

@@ -24,7 +24,7 @@ use belljar::limits::{Admission, Gate};
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
 use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox, SandboxOptions};
-use belljar::telemetry::Sink;
+use belljar::telemetry::{LineChain, RecordFormat, Sink};
 use belljar_benches::{InProcessCompiler, Record, Samples, process_cpu, thread_cpu};
 use belljar_figures::tables;
 use belljar_tests::{Client, Era, Site, Wire};
@@ -156,7 +156,7 @@ impl BelljarLayers {
         catalog.publish(Snapshot::new(vec![Arc::new(mount)], Vec::new()));
         catalog.mark_loaded();
         // Write records to a sink without a cost.
-        let audit = Sink::to_writer(std::io::sink()).expect("a thread");
+        let audit = Sink::to_writer(RecordFormat::new(LineChain::new([0; 8])), std::io::sink()).expect("a thread");
         let gateway = Gateway::new(
             catalog,
             Executor::Local(Arc::clone(&sandbox)),

@@ -77,7 +77,12 @@ fn judge(stream: &[u8], piece: usize) -> TransportOutput {
     let output = Output::default();
     let passed = RUNTIME.with(|runtime| {
         runtime.block_on(async {
-            let mut lines = LineTransport::new(Pieces { rest: stream.to_vec(), piece }, output.clone(), Arc::default());
+            let mut lines = LineTransport::new(
+                Pieces { rest: stream.to_vec(), piece },
+                output.clone(),
+                Arc::default(),
+                Arc::new(|_| ()),
+            );
             let mut passed = Vec::new();
             while let Some(message) = lines.receive().await {
                 passed.push(serde_json::to_value(&message).expect("what was read can be written"));
