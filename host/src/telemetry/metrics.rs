@@ -27,6 +27,9 @@ const MAX_KINDS: usize = 20_000;
 /// The label of the mounts beyond [`MAX_MOUNTS`]. No mount can have this name.
 const MORE: &str = "(more)";
 
+/// The operations of requests that were refused before belljar knew what they ask for.
+const REFUSED: [&str; 2] = ["authenticate", "receive"];
+
 /// The buckets that the convention of OpenTelemetry gives for `mcp.server.operation.duration`, in seconds.
 const CONVENTION_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
@@ -325,7 +328,7 @@ impl EventObserver for Metrics {
         }
         match (&event.mount, &series.mount) {
             (Some(mount), Some(series)) => self.observe_mount(event, mount, series),
-            _ if request.is_none() && event.operation != "watch" => {
+            _ if request.is_none() && REFUSED.contains(&event.operation) => {
                 let labels = RefusedLabels { reason: event.operation };
                 self.refused.get_or_create(&labels).inc_by(u64::from(event.calls));
             }
