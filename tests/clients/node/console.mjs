@@ -204,7 +204,7 @@ async function pauseStops(page) {
 }
 
 mkdirSync(directory, { recursive: true });
-const browser = await puppeteer.launch({ executablePath, headless: true, args: ["--no-sandbox", "--headless=new", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run"] });
+const browser = await puppeteer.launch({ executablePath, headless: true, args: ["--no-sandbox", "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--no-first-run"] });
 try {
   const views = [];
   for (const scheme of ["light", "dark"]) for (const width of [NARROW, WIDE]) views.push(await view(browser, scheme, width));
