@@ -115,6 +115,10 @@ impl ChainCheck {
         };
         let end = format!("{HASH}{}\"}}", place.hash);
         let open = line.strip_suffix(end.as_str()).ok_or(ChainFault::Changed)?;
+        // Numbers begin at 1.
+        if place.number == 0 {
+            return Err(ChainFault::Changed);
+        }
         let known = self.chains.get(&place.chain);
         let missing = match known {
             Some(known) if place.number <= known.last => return Err(ChainFault::OutOfOrder),
@@ -205,6 +209,21 @@ mod tests {
         let mut bare = whole.clone();
         bare[5] = "{\"time\":\"t\",\"n\":5}".to_owned();
         assert!(faults(&bare).contains(&(5, ChainFault::Unsealed)));
+    }
+
+    #[test]
+    fn extreme_numbers_are_faults_and_no_panics() {
+        let line = |number: &str| {
+            let open = format!("{{\"a\":1,\"chain\":\"x\",\"number\":{number}");
+            format!("{open}{HASH}{}\"}}", hash(START, &open))
+        };
+        let max = u64::MAX.to_string();
+        let lines = ["0", &max, "1", &max].map(line).to_vec();
+        let faults = faults(&lines);
+        assert_eq!(faults, [(0, ChainFault::Changed), (2, ChainFault::OutOfOrder), (3, ChainFault::OutOfOrder)]);
+        for number in ["-1", "1.5", "18446744073709551616", "null"] {
+            assert!(ChainCheck::default().check(&line(number)).is_ok(), "no place in a chain: {number}");
+        }
     }
 
     #[test]
