@@ -71,7 +71,15 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     // Listens before anything is loaded, so that an address in use is reported at once. The second wall forbids
     // listening.
     let listener = http.map(listen).transpose()?;
-    let admin = config.admin.listen.map(AdminEndpoint::bind).transpose()?;
+    let admin = config.admin.listen.and_then(|address| match AdminEndpoint::bind(address) {
+        // Each client of standard input has a belljar of its own. Only one of them can have the endpoint.
+        Err(error) if listener.is_none() && local.is_none() => {
+            tracing::warn!("{error}; this belljar goes on without the endpoint of [admin]");
+            None
+        }
+        bound => Some(bound),
+    });
+    let admin = admin.transpose()?;
     // No provider reaches them.
     let listeners = listener.iter().chain(admin.as_ref().map(AdminEndpoint::listener));
     let own = listeners.map(StdListener::local_addr).collect::<Result<Vec<_>, _>>()?;

@@ -279,3 +279,27 @@ fn the_terminal_shows_the_same() {
     drop(client);
     assert!(server.stop().status.success());
 }
+
+/// Each client that starts `belljar serve` itself has a process of its own. The first one has the endpoint.
+#[test]
+fn a_second_client_is_served_without_the_endpoint() {
+    let site = empty();
+    site.mount_as("guest_fixture", "fixture.wasm");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    site.config(&format!("[admin]\nlisten = \"127.0.0.1:{port}\"\n"));
+    let mut clients = [(); 2].map(|()| site.stdio(Era::Stateless));
+    clients.iter_mut().for_each(|client| drop(client.text("belljar://fixture/static-text")));
+    let logs = clients.map(|client| client.close().stderr);
+    let without = logs.iter().filter(|log| log.contains("goes on without the endpoint of [admin]")).count();
+    let with = logs.iter().filter(|log| log.contains("the console is at http://")).count();
+    assert_eq!((with, without), (1, 1), "{logs:?}");
+    // A server over HTTP is the only one of its address, so this is an error.
+    let taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let output = belljar_tests::process::run(
+        site.command(site.arguments(&["serve", "--http", "127.0.0.1:0"])),
+        Duration::from_secs(60),
+    );
+    let said = stdout_and_stderr(&output);
+    assert!(!output.status.success() && said.contains(&format!("cannot listen on \"127.0.0.1:{port}\"")), "{said}");
+    drop(taken);
+}
