@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::event::{Event, EventError};
+use super::metrics::UPSTREAM;
 use super::observer::EventObserver;
 use crate::model::{DecisionKind, MountName, ReadError, text};
 use crate::policy::{PrincipalId, PrincipalKind};
@@ -329,7 +330,7 @@ impl State {
             };
             match decision.verdict {
                 DecisionKind::Denied => Self::add_times(&mut self.denials, used(), decision.times, now),
-                DecisionKind::Allowed if matches!(&*decision.grant, "http" | "tcp" | "postgres") => {
+                DecisionKind::Allowed if UPSTREAM.contains(&&*decision.grant) => {
                     Self::add_times(&mut self.upstreams, used(), decision.times, now);
                 }
                 DecisionKind::Allowed | DecisionKind::Unavailable => {}

@@ -17,6 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::event::{Event, EventError};
 use super::observer::EventObserver;
 use crate::model::{DecisionKind, MountName, ReadError};
+use crate::policy::PrincipalKind;
 
 /// The most mounts that have series of their own. Further ones share the label [`MORE`].
 const MAX_MOUNTS: usize = 2000;
@@ -26,6 +27,9 @@ const MAX_KINDS: usize = 20_000;
 
 /// The label of the mounts beyond [`MAX_MOUNTS`]. No mount can have this name.
 const MORE: &str = "(more)";
+
+/// The kinds of grants that lead to other servers.
+pub(super) const UPSTREAM: [&str; 3] = ["http", "tcp", "postgres"];
 
 /// The operations of requests that were refused before belljar knew what they ask for.
 const REFUSED: [&str; 2] = ["authenticate", "receive"];
@@ -100,7 +104,7 @@ struct MountLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DenialLabels {
+struct GrantLabels {
     mount: MountLabel,
     grant: String,
 }
@@ -163,7 +167,9 @@ pub struct Metrics {
     served: Family<ServedLabels, Counter>,
     cpu: Family<MountLabels, Seconds>,
     bytes: Family<MountLabels, Counter>,
-    denials: Family<DenialLabels, Counter>,
+    denials: Family<GrantLabels, Counter>,
+    upstreams: Family<GrantLabels, Counter>,
+    polls: Family<MountLabels, Counter>,
     limits: Family<LimitLabels, Counter>,
 }
 
@@ -191,6 +197,8 @@ impl Default for Metrics {
             cpu: Family::default(),
             bytes: Family::default(),
             denials: Family::default(),
+            upstreams: Family::default(),
+            polls: Family::default(),
             limits: Family::default(),
         }
     }
@@ -218,6 +226,12 @@ impl Metrics {
             "Uses that a provider was refused, by the grant that would allow them",
             self.denials.clone(),
         );
+        own.register(
+            "upstream_requests",
+            "Uses of other servers, by the grant that allows them",
+            self.upstreams.clone(),
+        );
+        own.register("polls", "Calls of belljar itself, for clients that watch", self.polls.clone());
         own.register("limits_met", "Calls that a limit stopped", self.limits.clone());
     }
 
@@ -295,9 +309,18 @@ impl Metrics {
         series.cpu.inc_by(event.usage.cpu.as_secs_f64());
         series.bytes.inc_by(event.usage.bytes);
         // Rare, so these are looked up.
-        for denied in event.decision_log.decisions().iter().filter(|one| one.verdict == DecisionKind::Denied) {
-            let labels = DenialLabels { mount: self.label(mount), grant: denied.grant.to_string() };
-            self.denials.get_or_create(&labels).inc_by(u64::from(denied.times));
+        for decision in event.decision_log.decisions() {
+            let counted = match decision.verdict {
+                DecisionKind::Denied => &self.denials,
+                DecisionKind::Allowed if UPSTREAM.contains(&&*decision.grant) => &self.upstreams,
+                DecisionKind::Allowed | DecisionKind::Unavailable => continue,
+            };
+            let labels = GrantLabels { mount: self.label(mount), grant: decision.grant.to_string() };
+            counted.get_or_create(&labels).inc_by(u64::from(decision.times));
+        }
+        if event.caller.principal.kind() == PrincipalKind::Belljar {
+            let labels = MountLabels { mount: self.label(mount) };
+            self.polls.get_or_create(&labels).inc_by(u64::from(event.calls));
         }
         let error = event.outcome.as_ref().err().and_then(EventError::of_call);
         if let Some(limit) = error.and_then(ReadError::limit) {
@@ -376,6 +399,8 @@ mod tests {
         let mut failed = event("notes", "a", "k");
         failed.outcome = Err(ReadError::NotFound.into());
         failed.decision_log.add("fs", "/x", DecisionKind::Denied, || None);
+        failed.decision_log.add("http", "GET https://x.example", DecisionKind::Allowed, || None);
+        failed.decision_log.add("fs", "/y", DecisionKind::Allowed, || None);
         [event("notes", "a", "k"), event("notes", "b", "k"), failed].iter().for_each(|event| metrics.observe(event));
         let text = text(&metrics);
         for line in [
@@ -383,6 +408,7 @@ mod tests {
             "belljar_requests_total{method=\"resources/read\",transport=\"http\",outcome=\"not-found\"} 1",
             "belljar_calls_total{mount=\"notes\",operation=\"read\",outcome=\"ok\"} 2",
             "belljar_denials_total{mount=\"notes\",grant=\"fs\"} 1",
+            "belljar_upstream_requests_total{mount=\"notes\",grant=\"http\"} 1",
             "belljar_answer_bytes_total{mount=\"notes\"} 15",
             "belljar_call_sandbox_seconds_bucket{le=\"0.0001\"} 3",
             "mcp_server_operation_duration_seconds_count{mcp_method_name=\"resources/read\",error_type=\"\",network_transport=\"tcp\",mcp_protocol_version=\"2026-07-28\"} 2",
