@@ -56,7 +56,7 @@ struct PendingEntry {
 }
 
 /// The state that a pending request shares with its handler.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct RequestHandle {
     /// Cancels a request of the fast path. rmcp cancels its own requests.
     pub(super) cancellation: CancellationToken,
@@ -127,7 +127,7 @@ impl Pending {
                 return Err(AddError::TooMany);
             }
             let exchange = Arc::new(Exchange::default().with_message_bytes(bytes));
-            let handle = RequestHandle { exchange, ..RequestHandle::default() };
+            let handle = RequestHandle { exchange, cancellation: CancellationToken::new() };
             let entry = PendingEntry {
                 handle: handle.clone(),
                 since: Instant::now(),
