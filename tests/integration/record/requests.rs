@@ -82,11 +82,11 @@ fn count(counts: &mut Counts, method: &str, outcome: String) {
     *counts.entry((method.to_owned(), outcome)).or_default() += 1;
 }
 
-/// Makes the requests. Returns what the client saw.
-fn ask<W: belljar_tests::Wire>(client: &mut Client<W>, era: Era) -> Counts {
+/// Makes the requests, `rounds` times. Returns what the client saw.
+fn ask<W: belljar_tests::Wire>(client: &mut Client<W>, era: Era, rounds: u64) -> Counts {
     let mut counts = Counts::new();
     count(&mut counts, era.greeting().0, "ok".to_owned());
-    for (method, params) in requests(era) {
+    for (method, params) in (0..rounds).flat_map(|_| requests(era)) {
         let answer = client.request(method, params);
         count(&mut counts, method, outcome(&answer));
     }
@@ -111,7 +111,7 @@ fn each_request_on_stdio_has_one_line() {
     for era in Era::ALL {
         let site = site();
         let mut client = site.stdio(era);
-        let seen = ask(&mut client, era);
+        let seen = ask(&mut client, era, 1);
         client.wire().raw(b"nonsense\n{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}\n");
         for _ in 0..2 {
             client.wire().next_message(std::time::Duration::from_secs(60)).expect("an answer");
@@ -137,7 +137,7 @@ fn each_request_over_http_has_one_line_and_so_have_refusals_at_the_front_door() 
     for era in Era::ALL {
         let site = site();
         let server = site.http();
-        let seen = ask(&mut server.client(era), era);
+        let seen = ask(&mut server.client(era), era, 1);
         let refusals: [Refusal<'_>; 5] = [
             ("POST", "/mcp", &[("host", "evil.example"), JSON], b"{}", 403),
             ("POST", "/mcp", &[("origin", "https://evil.example"), JSON], b"{}", 403),
@@ -190,15 +190,7 @@ fn the_sums_of_the_record_are_those_of_the_clients() {
         let clients: Vec<_> = (0..6)
             .map(|at| {
                 let (server, era) = (&server, Era::ALL[at % 2]);
-                scope.spawn(move || {
-                    let mut all = Counts::new();
-                    for _ in 0..rounds {
-                        for (key, times) in ask(&mut server.client(era), era) {
-                            *all.entry(key).or_default() += times;
-                        }
-                    }
-                    all
-                })
+                scope.spawn(move || ask(&mut server.client(era), era, rounds))
             })
             .collect();
         for client in clients {
