@@ -15,7 +15,7 @@ pub mod sink;
 pub mod trace;
 
 pub use chain::{ChainCheck, ChainFault, CheckedChain, LineChain};
-pub use event::{ConsentRecord, Event, EventError};
+pub use event::{ConsentRecord, Event, EventError, REFUSED_AT_THE_DOOR};
 pub use line::schema_text;
 pub use metrics::Metrics;
 pub use observer::EventObserver;

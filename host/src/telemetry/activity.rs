@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::event::{Event, EventError};
+use super::line::micros;
 use super::metrics::UPSTREAM;
 use super::observer::EventObserver;
 use crate::model::{DecisionKind, MountName, ReadError, text};
@@ -276,10 +277,6 @@ fn principal_text(event: &Event) -> String {
     text::excerpt(&event.caller.principal.to_string(), MAX_NAME)
 }
 
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
 /// The entry of `key`. A full table forgets the entry that was used least recently.
 fn entry<K: Clone + Eq + Hash, V>(
     table: &mut HashMap<K, V>,
@@ -294,10 +291,15 @@ fn entry<K: Clone + Eq + Hash, V>(
     table.entry(key).or_insert_with(new)
 }
 
-/// Puts a request among the `most` with the largest `value`.
-fn keep_largest(kept: &mut Vec<FinishedRequest>, one: &FinishedRequest, value: impl Fn(&FinishedRequest) -> u64) {
+/// True if a request with the value `own` is among the [`MAX_EXTREMES`] largest.
+fn is_extreme(kept: &[FinishedRequest], own: u64, value: fn(&FinishedRequest) -> u64) -> bool {
+    own > 0 && (kept.len() < MAX_EXTREMES || kept.last().is_some_and(|least| value(least) < own))
+}
+
+/// Puts a request among the [`MAX_EXTREMES`] with the largest `value`, if it is one of them.
+fn keep_largest(kept: &mut Vec<FinishedRequest>, one: &FinishedRequest, value: fn(&FinishedRequest) -> u64) {
     let own = value(one);
-    if own == 0 || kept.len() >= MAX_EXTREMES && kept.last().is_some_and(|least| value(least) >= own) {
+    if !is_extreme(kept, own, value) {
         return;
     }
     let at = kept.partition_point(|other| value(other) >= own);
@@ -350,12 +352,9 @@ impl State {
 
     fn add_request(&mut self, event: &Event, denied: u64, is_watched: bool) {
         let Some(request) = &event.request else { return };
-        let is_kept = |kept: &[FinishedRequest], own: u64, value: fn(&FinishedRequest) -> u64| {
-            kept.len() < MAX_EXTREMES || kept.last().is_some_and(|least| value(least) < own)
-        };
-        let is_extreme = is_kept(&self.slowest, micros(event.took), |one| one.micros)
-            || is_kept(&self.largest, event.usage.bytes, |one| one.bytes);
-        if !is_watched && !is_extreme {
+        let is_kept = is_extreme(&self.slowest, micros(event.took), |one| one.micros)
+            || is_extreme(&self.largest, event.usage.bytes, |one| one.bytes);
+        if !is_watched && !is_kept {
             return;
         }
         let one = FinishedRequest {

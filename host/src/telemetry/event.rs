@@ -10,6 +10,9 @@ pub use error::EventError;
 use crate::model::{Consent, DecisionLog, Digest, MountName, RequestInfo, Usage};
 use crate::policy::Caller;
 
+/// The operations of requests that were refused before belljar knew what they ask for.
+pub const REFUSED_AT_THE_DOOR: [&str; 2] = ["authenticate", "receive"];
+
 /// The event of one request, with the call that it made. The calls that belljar makes for a list share an event of their
 /// own.
 #[derive(Clone, Debug)]

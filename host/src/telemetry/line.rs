@@ -179,7 +179,7 @@ struct QuestionField<'a> {
 }
 
 /// Whole microseconds.
-fn micros(time: Duration) -> u64 {
+pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 

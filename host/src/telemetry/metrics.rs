@@ -14,7 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::event::{Event, EventError};
+use super::event::{Event, EventError, REFUSED_AT_THE_DOOR};
 use super::observer::EventObserver;
 use crate::model::{DecisionKind, MountName, ReadError};
 use crate::policy::PrincipalKind;
@@ -30,9 +30,6 @@ const MORE: &str = "(more)";
 
 /// The kinds of grants that lead to other servers.
 pub(super) const UPSTREAM: [&str; 3] = ["http", "tcp", "postgres"];
-
-/// The operations of requests that were refused before belljar knew what they ask for.
-const REFUSED: [&str; 2] = ["authenticate", "receive"];
 
 /// The buckets that the convention of OpenTelemetry gives for `mcp.server.operation.duration`, in seconds.
 const CONVENTION_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
@@ -351,7 +348,7 @@ impl EventObserver for Metrics {
         }
         match (&event.mount, &series.mount) {
             (Some(mount), Some(series)) => self.observe_mount(event, mount, series),
-            _ if request.is_none() && REFUSED.contains(&event.operation) => {
+            _ if request.is_none() && REFUSED_AT_THE_DOOR.contains(&event.operation) => {
                 let labels = RefusedLabels { reason: event.operation };
                 self.refused.get_or_create(&labels).inc_by(u64::from(event.calls));
             }

@@ -90,7 +90,7 @@ pub struct RecordUnavailable;
 #[derive(Clone, Default)]
 pub struct Sink {
     owner: Option<Arc<Owner>>,
-    observers: Vec<Arc<dyn EventObserver>>,
+    observers: Arc<[Arc<dyn EventObserver>]>,
     /// True if requests are refused while the record cannot be written.
     is_refusing: bool,
     tracer: Option<Arc<Tracer>>,
@@ -190,9 +190,9 @@ impl Sink {
 
     /// The same sink, with one more observer.
     #[must_use]
-    pub fn with_observer(mut self, observer: Arc<dyn EventObserver>) -> Self {
-        self.observers.push(observer);
-        self
+    pub fn with_observer(self, observer: Arc<dyn EventObserver>) -> Self {
+        let observers = self.observers.iter().cloned().chain([observer]).collect();
+        Self { observers, ..self }
     }
 
     /// The same sink, with traces.

@@ -13,15 +13,13 @@ use crate::cli::table;
 use crate::grants::KINDS;
 use crate::model::error::show_bytes;
 use crate::model::{MountName, text};
+use crate::telemetry::REFUSED_AT_THE_DOOR;
 
 /// Different refusals that are kept by name. Further ones are only counted: a provider invents as many as it likes.
 const MAX_REFUSALS: usize = 1000;
 
 /// Refusals that the text shows.
 const SHOWN_REFUSALS: usize = 20;
-
-/// The operations of requests that were refused before belljar knew what they ask for.
-const REFUSED_AT_THE_DOOR: [&str; 2] = ["authenticate", "receive"];
 
 /// The outcomes of requests that a rule, or the lack of a credential, refused.
 const REFUSED: [&str; 3] = ["denied", "insufficient-scope", "unauthenticated"];

@@ -66,19 +66,19 @@ fn answer(state: &AdminState, method: &Method, path: &str, headers: &HeaderMap) 
     // A web page that a browser loads by a name of its own gets no answer (DNS rebinding).
     if !is_for_this_machine(headers) {
         let why = "expected the Host header to name this machine, such as localhost or 127.0.0.1\n";
-        return text(StatusCode::FORBIDDEN, PLAIN, why.to_owned());
+        return text(StatusCode::FORBIDDEN, PLAIN, why);
     }
     // A page of another site may send requests here, but must learn nothing by them.
     if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
-        return text(StatusCode::FORBIDDEN, PLAIN, "a page of another site sent this request\n".to_owned());
+        return text(StatusCode::FORBIDDEN, PLAIN, "a page of another site sent this request\n");
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "expected the method GET\n".to_owned());
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "expected the method GET\n");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     match path {
-        "/livez" => text(StatusCode::OK, PLAIN, "ok\n".to_owned()),
+        "/livez" => text(StatusCode::OK, PLAIN, "ok\n"),
         "/metrics" => text(StatusCode::OK, prometheus_text::CONTENT_TYPE, state.metrics_text()),
         "/readyz" => {
             let (is_ready, about) = state.readiness();
@@ -105,7 +105,7 @@ fn answer(state: &AdminState, method: &Method, path: &str, headers: &HeaderMap) 
 
 /// A file of the console.
 fn page(kind: &'static str, body: &'static str) -> Response<Body> {
-    let mut response = text(StatusCode::OK, kind, body.to_owned());
+    let mut response = text(StatusCode::OK, kind, body);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(console::POLICY));
     response
 }
@@ -124,8 +124,8 @@ fn is_for_this_machine(headers: &HeaderMap) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
+fn text(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

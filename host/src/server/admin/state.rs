@@ -40,6 +40,11 @@ impl AdminState {
         self.gateway.get()
     }
 
+    /// What the gateway does now. All zero before it is made.
+    fn status(&self) -> GatewayStatus {
+        self.gateway.get().map(|gateway| gateway.status()).unwrap_or_default()
+    }
+
     /// Sets the gateway, once.
     pub(super) fn set_gateway(&self, gateway: Arc<Gateway>) {
         let _ = self.gateway.set(gateway);
@@ -59,7 +64,7 @@ impl AdminState {
     pub(super) fn metrics_text(&self) -> String {
         let mut registry = Registry::default();
         self.metrics.register(&mut registry);
-        let status = self.gateway.get().map(|gateway| gateway.status()).unwrap_or_default();
+        let status = self.status();
         Gauges { status: &status, process: &self.process }.register(&mut registry);
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -70,7 +75,7 @@ impl AdminState {
     /// Ends a step of the last hour from time to time, for ever.
     pub(super) async fn count_steps(&self) {
         loop {
-            let status = self.gateway.get().map(|gateway| gateway.status()).unwrap_or_default();
+            let status = self.status();
             self.activity.end_step(status.memory_used, status.turns_used);
             tokio::time::sleep(activity::STEP).await;
         }
@@ -87,7 +92,7 @@ impl AdminState {
 
     /// True if requests are welcome, and what the page says of it.
     pub(super) fn readiness(&self) -> (bool, serde_json::Value) {
-        let status = self.gateway.get().map(|gateway| gateway.status()).unwrap_or_default();
+        let status = self.status();
         let state = self.state_word(&status);
         let about = serde_json::json!({
             "state": state, "configuration": status.configuration, "mounts": status.mounts,

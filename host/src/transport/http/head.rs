@@ -184,8 +184,7 @@ impl Door {
             _ => authenticate(Evidence::Loopback),
         };
         check_revision(&parts.headers).map_err(|response| Box::new(DoorAnswer::from(*response)))?;
-        let is_recorded = self.authentication.is_some() || self.proxies.has_proxy();
-        Ok(CheckedHead { parts, principal, address: is_recorded.then_some(address) })
+        Ok(CheckedHead { parts, principal, address: self.records_addresses().then_some(address) })
     }
 
     /// Counts a request that was refused for another reason than its credential. Returns how many its line of the record
@@ -201,8 +200,12 @@ impl Door {
 
     /// The address of the client, if it belongs into the record.
     pub(super) fn recorded_address(&self, peer: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
-        let is_recorded = self.authentication.is_some() || self.proxies.has_proxy();
-        self.proxies.client(peer, headers).ok().filter(|_| is_recorded)
+        self.records_addresses().then(|| self.proxies.client(peer, headers).ok()).flatten()
+    }
+
+    /// True if the record has the addresses of clients.
+    fn records_addresses(&self) -> bool {
+        self.authentication.is_some() || self.proxies.has_proxy()
     }
 
     /// The credential of a request that passed the checks. `None` if it needed none.
