@@ -34,6 +34,16 @@ impl Parts for Tables {
             within(&mut query, range)?;
         }
         let (contents, extent) = self.fitting(reference, &place, &mut query, most)?;
+        if let (Some(extent), Some(_)) = (extent, range)
+            && extent.more
+            && extent.end == extent.start
+        {
+            let (first, last) = query.bounds();
+            return Err(Error::failed(format_args!(
+                "row {first} is too far from the beginning of \"{path}\" for one read: expected ?rows={first}-{last}, whose \
+                 answer has a link that goes on where the read stopped"
+            )));
+        }
         match (extent, range) {
             // A list of sheets.
             (None, Some(range)) if !query.is_search() => PartialReading::cut(contents, Some(range), most),

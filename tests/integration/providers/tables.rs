@@ -80,12 +80,15 @@ fn the_cost_of_the_first_rows_does_not_depend_on_the_size_of_the_file() {
         reference = format!("big.csv{}", text.split("[next rows](").nth(1).unwrap().split(')').next().unwrap());
     };
     assert!(distant_rows.contains("| 2000001 |") && steps > 1, "{steps}");
+    let far = error(&mut client, "big.csv?lines=2000000-2000001");
+    assert!(far.contains("expected ?rows=2000000-2000001, whose answer has a link"), "{far}");
     assert!(client.close().status.success());
 }
 
 #[test]
 fn hostile_files_give_tables_or_clear_errors_within_the_limits() {
-    let site = over_data("tables", "");
+    // The fuel and the memory are checked, and not the speed of the machine.
+    let site = over_data("tables", "\n[mounts.tables.limits]\ntime = \"60s\"\n");
     fixtures(&site, "tables");
     let huge = format!("a,b\n1,{}\n2,y\n", "x".repeat(10_000_000));
     site.write("data/huge.csv", huge);

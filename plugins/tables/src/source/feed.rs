@@ -37,8 +37,9 @@ impl Budget {
         Budget { left: Budget::ALL, looked: Budget::ALL, deadline: Instant::now() + TIME }
     }
 
-    /// Takes `bytes` from the budget. False if it is spent.
+    /// Takes `bytes` from the budget. False if it was spent before: work that is done is kept, so every read makes progress.
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
+        let had_some = self.left > 0;
         self.left = self.left.saturating_sub(bytes);
         if self.looked - self.left >= Budget::TICK {
             self.looked = self.left;
@@ -46,7 +47,7 @@ impl Budget {
                 self.left = 0;
             }
         }
-        self.left > 0
+        had_some
     }
 }
 
@@ -259,5 +260,17 @@ impl Feed {
             self.buffer = text.into_bytes();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_kept_when_the_time_ends_in_it() {
+        let mut budget = Budget { deadline: Instant::now(), ..Budget::new() };
+        assert!(budget.take(10_000_000), "the row that was parsed until the time was over");
+        assert!(!budget.take(1));
     }
 }
