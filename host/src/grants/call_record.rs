@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::front::{Front, RecordEntry};
 use super::secrets::Redactor;
 use super::traffic::TrafficUsage;
 use crate::limits::progress::{MAX_NOTE, ProgressReport, ProgressSender};
@@ -19,6 +20,10 @@ const MAX_CURE_CHARS: usize = 1024;
 
 /// The most characters of the target of a decision.
 const MAX_TARGET_CHARS: usize = 200;
+
+/// The most characters that a worker process sends to the front beyond those that the record keeps: the front finds a
+/// secret only if it is whole.
+const MAX_UNMASKED_CHARS: usize = 4096;
 
 /// A shared handle of the record of one call.
 #[derive(Clone, Default)]
@@ -32,6 +37,8 @@ struct Shared {
     /// The traced request that the call belongs to.
     traced: OnceLock<Arc<RequestInfo>>,
     redactor: OnceLock<Arc<Redactor>>,
+    /// The front, if the call runs in a worker process. Then entries go to the record there, as they are.
+    front: OnceLock<Arc<dyn Front>>,
     began: OnceLock<(Instant, u64)>,
     fuel: AtomicU64,
     /// In nanoseconds.
@@ -70,11 +77,25 @@ impl CallRecord {
         let _ = self.0.redactor.set(Arc::clone(redactor));
     }
 
+    /// The record of a call in a worker process: entries go to `front`, which has the secrets to mask.
+    pub fn of_worker(front: Arc<dyn Front>) -> Self {
+        let record = Self::default();
+        let _ = record.0.front.set(front);
+        record
+    }
+
+    /// The front, if this is a worker process.
+    pub(super) fn front(&self) -> Option<&Arc<dyn Front>> {
+        self.0.front.get()
+    }
+
     /// Guest text for a decision: masks secrets, then removes unsafe characters, then shortens to `max` characters.
     pub fn excerpt(&self, text: &str, max: usize) -> String {
-        match self.0.redactor.get() {
-            Some(redactor) => redactor.excerpt(text, max),
-            None => text::excerpt(text, max),
+        match (self.0.redactor.get(), self.0.front.get()) {
+            (Some(redactor), _) => redactor.excerpt(text, max),
+            // The front masks this text, and a secret that was cut is not found any more.
+            (None, Some(_)) => text::excerpt(text, max.saturating_add(MAX_UNMASKED_CHARS)),
+            (None, None) => text::excerpt(text, max),
         }
     }
 
@@ -86,6 +107,11 @@ impl CallRecord {
         verdict: DecisionKind,
         cure: impl FnOnce() -> Option<String>,
     ) {
+        if let Some(front) = self.front() {
+            let target = self.excerpt(target, MAX_TARGET_CHARS);
+            let cure = cure().map(|cure| self.excerpt(&cure, MAX_CURE_CHARS));
+            return front.record(RecordEntry::Decision(grant.to_owned(), target, verdict, cure));
+        }
         let target = self.excerpt(target, MAX_TARGET_CHARS);
         let cure = || cure().map(|cure| self.excerpt(&cure, MAX_CURE_CHARS));
         self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).add(grant, &target, verdict, cure);
@@ -94,6 +120,9 @@ impl CallRecord {
     /// Adds a consent that a person could give; see [`DecisionLog::request_consent`]. Ignores a consent whose text contains
     /// a secret.
     pub fn request_consent(&self, consent: Consent) {
+        if let Some(front) = self.front() {
+            return front.record(RecordEntry::Consent(consent));
+        }
         if self.excerpt(&consent.target, usize::MAX >> 1) == consent.target {
             self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).request_consent(consent);
         }
@@ -121,6 +150,9 @@ impl CallRecord {
 
     /// Reports the progress of the call, if its caller wants to know. `note` is guest text.
     pub fn report_progress(&self, done: f64, total: Option<f64>, note: Option<String>) {
+        if let Some(front) = self.front() {
+            return front.record(RecordEntry::Progress(done, total, note));
+        }
         if let Some(sender) = self.0.progress.get() {
             let note = note.map(|note| self.excerpt(&note, MAX_NOTE)).filter(|note| !note.is_empty());
             sender.send(ProgressReport { done, total, note });
