@@ -64,7 +64,7 @@ use crate::sandbox::Processors;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::serve::Clients;
-use crate::server::{compiler_process, inherited, invocation, location, log, open_files, privileged_helper, serve};
+use crate::server::{compiler_process, inherited, invocation, location, log, open_files, privileged_helper, serve, worker_process};
 
 /// Runs untrusted WebAssembly components as MCP resource providers.
 ///
@@ -95,6 +95,9 @@ enum InternalVerb {
         #[arg(long)]
         common: bool,
     },
+    /// Runs the calls of one mount.
+    #[command(name = worker_process::VERB)]
+    Worker,
     /// Writes lasting consents into the configuration, and reads the configuration again.
     #[command(name = privileged_helper::VERB)]
     PrivilegedHelper {
@@ -133,7 +136,7 @@ fn parse() -> Command {
 pub fn main() -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "the command line")]
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    let is_internal = [compiler_process::VERB, privileged_helper::VERB].iter().any(|verb| first == *verb);
+    let is_internal = [compiler_process::VERB, privileged_helper::VERB, worker_process::VERB].iter().any(|verb| first == *verb);
     let internal = is_internal.then(|| InternalCommand::parse().verb);
     let command = if internal.is_none() { Some(parse()) } else { None };
     let _finish = log::FinishOnDrop;
@@ -156,6 +159,7 @@ pub fn main() -> ExitCode {
         (Some(InternalVerb::Compile { common }), _) => {
             return compiler_process::child(if common { Processors::Most } else { Processors::Own });
         }
+        (Some(InternalVerb::Worker), _) => return worker_process::child(),
         (Some(InternalVerb::PrivilegedHelper { at }), _) => return privileged_helper::child(&at),
         (None, Some(command)) => command.verb,
         (None, None) => return ExitCode::FAILURE,

@@ -56,7 +56,7 @@ use lock::Pins;
 use network::NetworkTable;
 use rules::RuleTables;
 use serve::ServeConfig;
-pub use settings::{Ask, Wall};
+pub use settings::{Ask, Isolation, Wall};
 use settings::{CALLS, LIST_TIME, TOTAL_MEMORY};
 pub use trace::TraceConfig;
 use trace::TraceTable;
@@ -81,6 +81,8 @@ pub struct Config {
     pub when_full: WhenFull,
     /// Whether the process gives up rights.
     pub wall: Wall,
+    /// In which process the calls of mounts run that the file does not name.
+    pub isolation: Isolation,
     /// Calls that run at once, over all mounts.
     pub calls: u32,
     /// Bytes that all calls and all waiting answers may take together.
@@ -158,6 +160,8 @@ pub struct MountConfig {
     pub tool_prefix: String,
     /// True if each listed directory with a `SKILL.md` is a skill.
     pub skills: bool,
+    /// In which process its calls run.
+    pub isolation: Isolation,
     /// The limits.
     pub limits: Limits,
 }
@@ -209,6 +213,12 @@ impl Config {
         self.mounts.values().flat_map(MountConfig::ports).chain(own).collect()
     }
 
+    /// True if any mount may have a worker process.
+    pub fn has_workers(&self) -> bool {
+        let all = self.mounts.values().map(|mount| mount.isolation).chain([self.isolation]);
+        all.into_iter().any(|isolation| isolation == Isolation::Mount)
+    }
+
     /// What decides who may do what: the rules and the policies.
     pub fn decider(&self) -> Decider {
         Decider::new(RuleSet::new(self.rules.clone()), self.policies.clone())
@@ -231,6 +241,7 @@ impl Config {
         let state = file.state.map_or_else(|| input.state.clone(), place);
         let (audit, when_full) = file.audit.unwrap_or_default().checked(place);
         let wall = file.wall.unwrap_or_default();
+        let isolation = file.isolation.unwrap_or_else(settings::default_isolation);
         let calls = file.calls.map_or(CALLS, |calls| u32::try_from(calls.0).unwrap_or(u32::MAX));
         let total_memory = file.total_memory.map(|size| size.0);
         let list_time = bounds::of_listing(file.list_time.map_or(LIST_TIME, |time| time.0));
@@ -255,7 +266,7 @@ impl Config {
         for (name, table) in file.mounts {
             let table_name = || text::excerpt(&name, 80);
             let name = MountName::new(&name).map_err(|error| Problem::MountName { table: table_name(), error })?;
-            let mount = mount(&name, table, &limits)?;
+            let mount = mount(&name, table, (isolation, &limits))?;
             mounts.insert(name, mount);
         }
         let total_memory = check_memory(total_memory, &limits, &mounts)?;
@@ -297,6 +308,7 @@ impl Config {
             audit,
             when_full,
             wall,
+            isolation,
             calls,
             total_memory,
             list_time,
@@ -370,7 +382,11 @@ fn check_secrets(secrets: BTreeMap<String, SecretSource>) -> Result<BTreeMap<Str
 }
 
 /// Checks the keys of one mount against each other.
-fn mount(name: &MountName, table: MountTable, defaults: &Limits) -> Result<MountConfig, Problem> {
+fn mount(
+    name: &MountName,
+    table: MountTable,
+    (isolation, defaults): (Isolation, &Limits),
+) -> Result<MountConfig, Problem> {
     let MountTable { keys, grants } = table;
     let table = format!("mounts.{name}");
     let ask = keys.ask.unwrap_or_default();
@@ -400,6 +416,7 @@ fn mount(name: &MountName, table: MountTable, defaults: &Limits) -> Result<Mount
         search: keys.search.unwrap_or(false),
         tool_prefix: keys.tool_prefix.map_or_else(|| name.to_string(), |prefix| prefix.0),
         skills: keys.skills.unwrap_or(false),
+        isolation: keys.isolation.unwrap_or(isolation),
         limits: keys.limits.map_or_else(|| defaults.clone(), |own: LimitsTable| own.over(defaults)),
     })
 }

@@ -30,6 +30,7 @@
 //! from the store.
 
 mod ambient;
+mod broker;
 mod call_record;
 mod declared_needs;
 mod dedicated_thread;
@@ -40,6 +41,7 @@ pub mod env;
 mod front;
 pub mod fs;
 mod grant;
+mod handover;
 mod home;
 pub mod http;
 mod kind_error;
@@ -59,12 +61,14 @@ pub mod view;
 mod wasi;
 
 pub use ambient::Ambient;
+pub use broker::Broker;
 pub use call_record::{CallRecord, UnfinishedCall};
 pub use declared_needs::{Needs, NeedsError, SECTION};
 pub use dedicated_thread::DedicatedThread;
 pub use editor::{GrantEditor, GrantSuggestion};
 pub use front::{Front, FrontRequest, Opening, RecordEntry};
 pub use grant::{CallScope, Grant, GrantView, Powers};
+pub use handover::{GrantsHandover, LentGrants};
 pub use home::NoHome;
 pub use kind_error::KindError;
 pub use list::{

@@ -61,6 +61,7 @@ mod principal_cache;
 mod principal_mounts;
 mod spec;
 mod store_data;
+mod worker;
 
 pub use compile::{CodeCacheConfig, Compiler, NotCompiled, Signatures, compile, read_capped};
 pub use compile_progress::COMPILING;
@@ -69,5 +70,7 @@ pub use engine::Processors;
 pub use error::{CompileError, KeyError, LoadError, SandboxError};
 pub use executor::Executor;
 pub use loaded_mount::{LoadedMount, MountId};
-pub use local::{Sandbox, SandboxOptions};
+pub use local::{Place, Sandbox, SandboxOptions};
 pub use spec::{CallSpec, Outcome};
+pub use worker::serve::{WorkerEnd, WorkerFiles, serve_worker};
+pub use worker::starter::{WorkerProcess, WorkerSettings, WorkerStarter};

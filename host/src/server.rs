@@ -40,3 +40,5 @@ pub(crate) mod tls_files;
 mod tls_follower;
 mod trace_exporter;
 pub(crate) mod up;
+pub(crate) mod worker_process;
+mod worker_wall;

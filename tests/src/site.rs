@@ -21,9 +21,9 @@ use crate::wait::wait_until;
 /// The longest time of a command that ends by itself. The command may compile every component first.
 const COMMAND_TIME: Duration = Duration::from_secs(120);
 
-/// An environment variable for the build of `cargo xtask test --copy-calls`. With it, belljar copies each call and its
-/// outcome as bytes.
-const COPY_CALLS: &str = "BELLJAR_COPY_CALLS";
+/// An environment variable for the build of `cargo xtask test --isolated`. It is the isolation of mounts for which the
+/// configuration says nothing.
+const ISOLATION: &str = "BELLJAR_ISOLATION";
 
 /// A temporary directory, removed when this value is dropped.
 #[derive(Debug)]
@@ -126,8 +126,7 @@ impl Site {
         ] {
             all.push((name.into(), self.path(directory).into()));
         }
-        // Pass on the switch of the build that copies calls and outcomes.
-        all.extend(std::env::var_os(COPY_CALLS).map(|value| (COPY_CALLS.into(), value)));
+        all.extend(std::env::var_os(ISOLATION).map(|value| (ISOLATION.into(), value)));
         all.extend(self.env.iter().cloned());
         all
     }

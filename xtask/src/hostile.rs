@@ -33,17 +33,16 @@ pub(crate) fn prove_guards(shell: &Shell) -> Result<()> {
     program(shell, &["--prove-guards"])
 }
 
-/// Runs the integration tests with a belljar that turns each call and each outcome into bytes and back, as a worker process will
-/// need. The results must be the same.
-pub(crate) fn copy_calls(shell: &Shell) -> Result<()> {
+/// Runs the integration tests with each mount in a worker process. The results must be the same.
+pub(crate) fn isolated(shell: &Shell) -> Result<()> {
     let unguarded = build::unguarded(shell)?;
     let mut cargo = shell.cargo(["test", "--release", "--package", "belljar-tests", "--test", "integration", "--"]);
     // Skip the areas about clients and languages. They do not test how a call enters the sandbox.
-    for area in ["clients::", "conformance::", "languages::", "providers::"] {
+    for area in ["clients::", "conformance::", "languages::"] {
         cargo.args(["--skip", area]);
     }
     cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_TEST_HOST", unguarded);
-    shell::run(cargo.env("BELLJAR_COPY_CALLS", "1"))
+    shell::run(cargo.env("BELLJAR_ISOLATION", "mount"))
 }
 
 fn program(shell: &Shell, arguments: &[&str]) -> Result<()> {

@@ -34,9 +34,9 @@ cargo xtask <verb>
   demo    build belljar and two providers, serve notes, read them as an MCP client, print how to connect one
   test    set up, build, lint, and run every test: what CI runs
           --quick: before each commit: formatting, clippy, house rules, unit tests, some tests of the real binary
-          --all: what CI runs, then --prove-guards, --copy-calls, fuzz and soak; takes hours
+          --all: what CI runs, then --prove-guards, --isolated, fuzz and soak; takes hours
           --prove-guards: run each hostile row without its guards; it must go red
-          --copy-calls: run the integration tests with a belljar that copies each call and outcome by bytes
+          --isolated: run the integration tests with each mount in a worker process
   hostile run the hostile table, and write its results into docs/measurements/containment.md
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
   languages  make, build and test a provider in each language by `belljar new`; installs the tools
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
             Some("--quick") => test::quick(&shell),
             Some("--all") => test::all(&shell),
             Some("--prove-guards") => hostile::prove_guards(&shell),
-            Some("--copy-calls") => hostile::copy_calls(&shell),
+            Some("--isolated") => hostile::isolated(&shell),
             Some(other) => {
                 eprint!("\"cargo xtask test\" has no option \"{other}\"\n\n{HELP}");
                 return ExitCode::from(2);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::mount_cache::{Listings, MountCache};
 use super::mount_key::{MountKey, MountKeyParts};
 use super::watch::{DirectoryWatch, WatchDepth, WatchError, Watcher};
-use crate::config::{Ask, CacheSettings};
+use crate::config::{Ask, CacheSettings, Isolation};
 use crate::grants::view::ViewConfig;
 use crate::grants::{Need, Needs, Powers};
 use crate::interfaces::Interfaces;
@@ -47,6 +47,8 @@ pub struct Mount {
     pub view: ViewConfig,
     /// True if the directories with a `SKILL.md` that it lists are skills.
     pub lists_skills: bool,
+    /// In which process its calls run.
+    pub isolation: Isolation,
     /// The kinds of grants that it has.
     pub granted_kinds: Vec<&'static str>,
     /// The kinds of grants that its component can use.
@@ -101,6 +103,7 @@ impl Mount {
             powers: Powers::default(),
             view: ViewConfig::default(),
             lists_skills: false,
+            isolation: Isolation::None,
             granted_kinds: Vec::new(),
             usable_kinds: Vec::new(),
             needs: Arc::default(),

@@ -19,7 +19,7 @@ use super::{login, progress, table};
 use crate::auth::key_store::CurrentKeys;
 use crate::auth::key_store::KeyCount;
 use crate::catalog::{Mount, QuarantinedMount, Snapshot};
-use crate::config::Config;
+use crate::config::{Config, Isolation};
 use crate::config::lock::Pins;
 use crate::grants::GrantKind;
 use crate::grants::Need;
@@ -172,6 +172,9 @@ fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snaps
             Some("at-first-start") => drop(writeln!(out, "           bound    to this digest at the first start")),
             _ => {}
         }
+        if mount.isolation == Isolation::Mount {
+            let _ = writeln!(out, "           runs     in a worker process of its own");
+        }
         for line in granted(config, mount) {
             let _ = writeln!(out, "           granted  {line}");
         }
@@ -212,7 +215,7 @@ fn to_json(
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
                 "granted": granted(config, mount), "useless": useless(mount), "uses": mount.usable_kinds, "needs": needs(mount),
                 "bound": bound(config, mount), "warnings": warnings(config, mount, snapshot),
-                "serves": definitions::kinds(mount), "toolPrefix": mount.tool_prefix, "logins": logins(config, mount),
+                "serves": definitions::kinds(mount), "toolPrefix": mount.tool_prefix, "isolation": mount.isolation, "logins": logins(config, mount),
             })
         })
         .collect();

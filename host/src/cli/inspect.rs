@@ -81,7 +81,8 @@ fn link(wasm: Arc<[u8]>, digest: &Digest) -> Result<(), String> {
     let wall = landlock::raise_for_program();
     let runtime = wall.runtime().map_err(|_| "cannot start threads".to_owned())?;
     runtime.block_on(async {
-        let options = SandboxOptions { calls: 1, cache: None, descriptors: 8, compiler: Arc::new(CompilerProcess) };
+        let compiler = Arc::new(CompilerProcess);
+        let options = SandboxOptions { calls: 1, cache: None, descriptors: 8, compiler, workers: None };
         let sandbox = Sandbox::new(options).map_err(|error| error.to_string())?;
         let held = GrantConfig::default().configure(&Ambient::default()).map_err(|error| error.to_string())?;
         let name = MountName::new("inspected").map_err(|error| error.to_string())?;

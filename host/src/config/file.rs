@@ -21,7 +21,7 @@ use super::live::{CacheSettings, Watch};
 use super::network::NetworkTable;
 use super::rules::{AllowTable, DenyTable};
 use super::serve::ServeTable;
-use super::settings::{Ask, CALLS, LIST_TIME, MAX_CALLS, TOTAL_MEMORY, Wall};
+use super::settings::{Ask, CALLS, Isolation, LIST_TIME, MAX_CALLS, TOTAL_MEMORY, Wall};
 use super::trace::TraceTable;
 use super::value::{BaseUri, ComponentFile, Count, Freshness, Size, Time, ToolPrefix};
 use crate::grants::secrets::SecretSource;
@@ -64,6 +64,10 @@ pub(super) struct File {
     /// kernel can take. "require": belljar does not start unless the kernel can take all of them. "off": none.
     #[schemars(example = &"require")]
     pub(super) wall: Option<Wall>,
+    /// In which process the calls of a mount run. "none": in belljar's own. "mount": in a worker process of the mount, which
+    /// reaches only what that mount was granted.
+    #[schemars(example = &"mount")]
+    pub(super) isolation: Option<Isolation>,
     /// Calls that run at once, over all mounts. One mount gets at most half of them.
     #[schemars(example = 64)]
     pub(super) calls: Option<Count<1, MAX_CALLS>>,
@@ -120,6 +124,7 @@ impl File {
     fn documented() -> Self {
         Self {
             wall: Some(Wall::default()),
+            isolation: Some(Isolation::default()),
             calls: Some(Count(CALLS.into())),
             total_memory: Some(Size(TOTAL_MEMORY)),
             list_time: Some(Time(LIST_TIME)),
@@ -212,6 +217,9 @@ pub(super) struct MountKeys {
     /// skills itself.
     #[schemars(example = true)]
     pub(super) skills: Option<bool>,
+    /// In which process the calls of this mount run. A missing value is that of `isolation` at the top.
+    #[schemars(example = &"mount")]
+    pub(super) isolation: Option<Isolation>,
     /// Limits of this mount. A missing value is that of [limits].
     pub(super) limits: Option<LimitsTable>,
 }

@@ -33,6 +33,27 @@ pub enum Wall {
     Off,
 }
 
+/// In which process the calls of a mount run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", expecting = "\"none\" or \"mount\"")]
+#[schemars(inline)]
+pub enum Isolation {
+    /// In belljar's own process.
+    #[default]
+    None,
+    /// In a worker process of the mount, behind a wall of its own.
+    Mount,
+}
+
+/// The isolation without a key in the file. Tests of the build without guards may choose it.
+pub(super) fn default_isolation() -> Isolation {
+    #[cfg(feature = "unguarded")]
+    if std::env::var_os("BELLJAR_ISOLATION").is_some_and(|value| value == "mount") {
+        return Isolation::Mount;
+    }
+    Isolation::default()
+}
+
 /// Whether belljar asks a person to allow a call something that its mount was not granted. A later variant allows more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ask {

@@ -34,6 +34,8 @@ pub enum RecordEntry {
     Consent(Consent),
     /// A report of the guest's progress.
     Progress(f64, Option<f64>, Option<String>),
+    /// What the guest printed, and how many more bytes there were.
+    Printed(Vec<u8>, u64),
 }
 
 /// The front, for one call.

@@ -22,6 +22,7 @@ mod granted_directory;
 mod handle;
 mod hard_links;
 mod kind;
+mod lent;
 mod memory;
 mod memory_file;
 mod metadata;
@@ -37,6 +38,8 @@ mod write_functions;
 pub use call_state::FsCallState;
 pub use config::FsConfig;
 pub use error::{DirectoryGrantError, OpenError};
+pub use kind::FsMountState;
+pub use lent::{DirectoryHandover, LentDirectories};
 pub use name::Fs;
 
 #[cfg(test)]

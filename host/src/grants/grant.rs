@@ -96,6 +96,10 @@ pub trait Grant: Sized + 'static {
     /// attempt.
     const IS_MISSED_SILENTLY: bool = false;
 
+    /// True if a worker process itself decides about its uses, with what the front handed over. False if the front decides
+    /// about each use.
+    const IS_USED_IN_WORKERS: bool = false;
+
     /// The TCP ports that consent can open for a call. The process sandbox (Landlock) leaves them open if a mount may
     /// ask for consent.
     const CONSENT_PORTS: &'static [u16] = &[];

@@ -37,7 +37,7 @@ macro_rules! grants {
         )* }
 
         /// The grants of a mount as handles, made by [`GrantConfig::configure`].
-        pub struct MountGrants { $($field: <$kind as Grant>::MountState,)* sockets: Arc<SocketsMountState>, redactor: Option<Arc<Redactor>>, per_principal: Option<PerPrincipalGrants> }
+        pub struct MountGrants { $(pub(super) $field: <$kind as Grant>::MountState,)* sockets: Arc<SocketsMountState>, pub(super) redactor: Option<Arc<Redactor>>, per_principal: Option<PerPrincipalGrants> }
 
         /// The grants that one call holds, made by [`MountGrants::open`].
         pub struct CallGrants { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::CallState,)* sockets: SocketsCallState, record: CallRecord }
@@ -47,6 +47,7 @@ macro_rules! grants {
             name: <$kind as Grant>::NAME,
             imports: <$kind as Grant>::IMPORTS,
             is_missed_silently: <$kind as Grant>::IS_MISSED_SILENTLY,
+            is_used_in_workers: <$kind as Grant>::IS_USED_IN_WORKERS,
             example: <$kind as GrantEditor>::EXAMPLE,
             flag: <$kind as GrantEditor>::FLAG,
             extra_flags: <$kind as GrantEditor>::EXTRA_FLAGS,
@@ -314,6 +315,8 @@ pub struct GrantKind {
     pub imports: &'static [&'static str],
     /// See [`Grant::IS_MISSED_SILENTLY`].
     pub is_missed_silently: bool,
+    /// See [`Grant::IS_USED_IN_WORKERS`].
+    pub is_used_in_workers: bool,
     /// See [`GrantEditor::EXAMPLE`].
     pub example: &'static str,
     /// See [`GrantEditor::FLAG`].

@@ -194,6 +194,10 @@ guards! {
     Token = "token",
     /// The checks of what an authorization server of an HTTP grant says, and how often belljar asks it.
     AccessToken = "access-token",
+    /// A worker process reaches only the files of its mount.
+    WorkerFiles = "worker-files",
+    /// A worker process makes only the system calls that it needs.
+    WorkerCalls = "worker-calls",
 }
 
 #[cfg(not(feature = "unguarded"))]

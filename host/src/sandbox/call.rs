@@ -18,6 +18,7 @@ use super::loaded_mount::MountRecord;
 use super::output::GuestOutput;
 use super::spec::{CallSpec, Outcome};
 use super::store_data::StoreData;
+use super::worker::message::CallExtras;
 use crate::grants::secrets::Redactor;
 use crate::grants::{CallRecord, CallScope};
 use crate::interfaces::{Reply, ReplyLimits, redact_result};
@@ -71,7 +72,7 @@ impl Drop for UsageRecorder<'_> {
 pub(super) async fn run(
     engine: &Engine,
     mount: &MountRecord,
-    spec: &mut CallSpec,
+    (spec, extras): (&mut CallSpec, &CallExtras),
     permit: &Permit,
     progress: &Arc<CallProgress>,
     record: &CallRecord,
@@ -85,15 +86,15 @@ pub(super) async fn run(
     limits.handles = handles;
     let limits = &*limits;
     let redactor = mount.grants.redactor();
-    let longest_secret = redactor.map_or(0, Redactor::margin);
+    let longest_secret = redactor.map_or(extras.longest_secret, Redactor::margin);
     request.prepare(ReplyLimits { result: limits.result, longest_secret });
-    let output = GuestOutput::new(limits.output, redactor);
+    let output = GuestOutput::new(limits.output, longest_secret);
     let deadline = permit.deadline();
     let thread = &progress.thread;
     let scope = CallScope { mount: &mount.name, limits, deadline, consent, record, thread, memory: &[] };
     record.begin(limits.fuel);
     let account = MemoryAccount::new(limits.memory, permit.memory());
-    let mut recorder = UsageRecorder { store: new_store(engine, mount, &scope, account, &output), record };
+    let mut recorder = UsageRecorder { store: new_store(engine, mount, &scope, account, (&extras.variables, &output)), record };
     let store = &mut recorder.store;
     let (call_progress, call_record) = (Arc::clone(progress), record.clone());
     store.epoch_deadline_callback(move |store| {
@@ -164,11 +165,16 @@ pub(super) async fn run(
         Err(_) => Err(ReadError::Exhausted(permit.time_limit())),
     };
     drop(recorder);
-    redact_result(&mut result, redactor);
-    let bytes = result.as_ref().map_or(0, |reply| reply.bytes() as u64);
-    for line in mount.log_rate.limit(output.lines(redactor)) {
-        tracing::info!(target: "belljar::guest", mount = %mount.name, "printed {line}");
+    if record.is_of_worker() {
+        // The front has the secrets. It masks them, and then cleans and cuts what it shows.
+        if let Some((bytes, dropped)) = output.take() {
+            record.send_printed(bytes, dropped);
+        }
+    } else {
+        redact_result(&mut result, redactor);
+        mount.log(&output);
     }
+    let bytes = result.as_ref().map_or(0, |reply| reply.bytes() as u64);
     // The host's work on a result is charged to the mount.
     let own = timer.elapsed();
     cpu += own;
@@ -185,10 +191,10 @@ fn new_store(
     mount: &MountRecord,
     scope: &CallScope<'_>,
     account: MemoryAccount,
-    output: &GuestOutput,
+    (variables, output): (&[(String, String)], &GuestOutput),
 ) -> Store<StoreData> {
     let limits = scope.limits;
-    let mut store = Store::new(engine, StoreData::new(account, &mount.grants, scope, output));
+    let mut store = Store::new(engine, StoreData::new(account, &mount.grants, scope, variables, output));
     store.limiter(|state| &mut state.meter);
     // Cannot fail: the engine is configured to count fuel. If it did, the guest would have no fuel.
     let _ = store.set_fuel(limits.fuel);
@@ -255,7 +261,7 @@ fn classify(
 }
 
 /// Refuses a reply of more than `cap` bytes.
-fn check_size(reply: Reply, cap: u64) -> Result<Reply, ReadError> {
+pub(super) fn check_size(reply: Reply, cap: u64) -> Result<Reply, ReadError> {
     let used = reply.bytes() as u64;
     if used > cap {
         return Err(ReadError::Exhausted(Limit { kind: LimitKind::Result, used, cap }));

@@ -23,11 +23,9 @@ use std::time::{Duration, SystemTime};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use wasmtime::Engine;
-use wasmtime::component::Component;
 
 use installed::InstalledCode;
-pub(super) use load::load_fresh;
-use load::map;
+pub(super) use load::CompiledCode;
 
 use super::engine::{self, Processors};
 use super::error::{CompileError, KeyError};
@@ -227,9 +225,9 @@ impl CodeCache {
     ///
     /// # Errors
     /// If the code is authentic but this engine cannot load it.
-    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> wasmtime::Result<Option<Component>> {
+    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> wasmtime::Result<Option<CompiledCode>> {
         match self.authenticated(digest) {
-            Some(file) => map(engine, &file).map(Some),
+            Some(file) => CompiledCode::map(engine, file.into_std()).map(Some),
             None => Ok(self.installed.as_ref().and_then(|installed| installed.load(engine, digest))),
         }
     }

@@ -11,12 +11,8 @@ use crate::limits::Permit;
 /// An executor: the place where calls run.
 #[derive(Clone)]
 pub enum Executor {
-    /// In this process.
+    /// The sandbox of this process, which runs each call here or in a worker process.
     Local(Arc<Sandbox>),
-    /// In this process, but with serialized copies of the input and the output. Proves that a call needs nothing else
-    /// to run in another process.
-    #[cfg(feature = "unguarded")]
-    Serialized(Arc<Sandbox>),
     /// A function of a test, in place of components.
     #[cfg(test)]
     Scripted(Script),
@@ -33,14 +29,6 @@ impl Executor {
     pub async fn execute(&self, spec: CallSpec, permit: Permit, record: &CallRecord) -> Outcome {
         match self {
             Self::Local(sandbox) => sandbox.call(spec, permit, record).await,
-            #[cfg(feature = "unguarded")]
-            Self::Serialized(sandbox) => match round_trip(&spec) {
-                Ok(spec) => {
-                    let outcome = sandbox.call(spec, permit, record).await;
-                    round_trip(&outcome).unwrap_or_else(Outcome::failed)
-                }
-                Err(error) => Outcome::failed(error),
-            },
             #[cfg(test)]
             Self::Scripted(script) => script(spec, permit).await,
         }
@@ -53,25 +41,8 @@ impl Executor {
     pub fn end_calls(&self, within: Duration) {
         match self {
             Self::Local(sandbox) => sandbox.end_calls(within),
-            #[cfg(feature = "unguarded")]
-            Self::Serialized(sandbox) => sandbox.end_calls(within),
             #[cfg(test)]
             Self::Scripted(_) => {}
         }
     }
-}
-
-/// The value after serialization and deserialization.
-#[cfg(feature = "unguarded")]
-fn round_trip<T>(value: &T) -> Result<T, crate::model::ReadError>
-where
-    T: serde::Serialize + serde::de::DeserializeOwned + PartialEq,
-{
-    let failed = |why: String| crate::model::ReadError::Internal(format!("cannot copy a call: {why}"));
-    let bytes = postcard::to_stdvec(value).map_err(|why| failed(why.to_string()))?;
-    let copy: T = postcard::from_bytes(&bytes).map_err(|why| failed(why.to_string()))?;
-    if copy != *value {
-        return Err(failed("the copy differs from the original".to_owned()));
-    }
-    Ok(copy)
 }

@@ -1,12 +1,15 @@
 //! Loaded mounts.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use serde::{Deserialize, Serialize};
 
 use super::principal_cache::PrincipalCache;
 use super::store_data::StoreData;
+use super::output::GuestOutput;
+use super::worker::mount::WorkerMount;
 use super::{descriptors, output};
 use crate::grants::MountGrants;
 use crate::interfaces::Exports;
@@ -77,4 +80,17 @@ pub(super) struct MountRecord {
     pub(super) log_rate: Arc<output::LogRate>,
     /// Its variants for principals that have secrets of their own.
     pub(super) principals: PrincipalCache<MountRecord>,
+    /// The compiled code, if calls may run in a worker process.
+    pub(super) code: Option<Arc<File>>,
+    /// The worker process of the mount. `None`: its calls run in this process.
+    pub(super) worker: Option<WorkerMount>,
+}
+
+impl MountRecord {
+    /// Logs what a guest printed, as often as the mount may.
+    pub(super) fn log(&self, output: &GuestOutput) {
+        for line in self.log_rate.limit(output.lines(self.grants.redactor())) {
+            tracing::info!(target: "belljar::guest", mount = %self.name, "printed {line}");
+        }
+    }
 }

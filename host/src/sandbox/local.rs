@@ -5,18 +5,24 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Linker;
 
-use super::compile::{self, CodeCacheConfig, Compiler, NotCompiled};
+use super::compile::{self, CodeCacheConfig, CompiledCode, Compiler, NotCompiled};
 use super::error::{LoadError, SandboxError};
 use super::loaded_mount::{LoadedMount, MountId, MountRecord, MountRecords};
 use super::principal_cache::PrincipalCache;
 use super::spec::{CallSpec, Outcome};
+use super::worker::message::CallExtras;
+use super::worker::mount::WorkerMount;
+use super::worker::starter::WorkerSettings;
 use super::{call, call_runner, compile_progress, descriptors, engine, link, principal_mounts, store_data};
 use crate::grants::{CallRecord, MountGrants};
 use crate::interfaces::{self, Exports};
 use crate::limits::Permit;
-use crate::model::{Digest, MountName, ReadError, text};
+use crate::model::{Digest, Limits, MountName, ReadError, text};
+
+/// File descriptors for each call of a worker process, which has no other use for them.
+const WORKER_DESCRIPTORS: usize = 2048;
 
 /// The settings of a sandbox.
 pub struct SandboxOptions {
@@ -29,6 +35,17 @@ pub struct SandboxOptions {
     pub descriptors: usize,
     /// The compiler.
     pub compiler: Arc<dyn Compiler>,
+    /// How mounts get worker processes. `None`: all calls run in this process.
+    pub workers: Option<WorkerSettings>,
+}
+
+/// Where the calls of a mount run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// In this process.
+    Here,
+    /// In a worker process of the mount, which has these limits.
+    Worker(&'a Limits),
 }
 
 /// The sandbox of a process.
@@ -40,8 +57,21 @@ pub struct Sandbox {
     cache: Option<compile::CodeCache>,
     descriptors: Arc<descriptors::DescriptorPool>,
     compiler: Arc<dyn Compiler>,
+    workers: Option<WorkerSettings>,
     mounts: Arc<MountRecords>,
     next: AtomicU64,
+}
+
+/// The compiler of a worker process, which never compiles.
+struct NoCompiler;
+
+impl Compiler for NoCompiler {
+    fn compile(
+        &self,
+        _: Arc<[u8]>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
+        Box::pin(async { Err(NotCompiled::transient("a worker process compiles nothing".to_owned())) })
+    }
 }
 
 impl Sandbox {
@@ -63,9 +93,35 @@ impl Sandbox {
             cache,
             descriptors: descriptors::DescriptorPool::new(options.descriptors, options.calls),
             compiler: options.compiler,
+            workers: options.workers,
             mounts: Arc::default(),
             next: AtomicU64::new(1),
         })
+    }
+
+    /// The sandbox of a worker process, with room for `calls` calls.
+    ///
+    /// # Errors
+    /// As [`Sandbox::new`].
+    pub(super) fn for_worker(calls: u32) -> Result<Self, SandboxError> {
+        let descriptors = usize::try_from(calls).unwrap_or(usize::MAX).saturating_mul(WORKER_DESCRIPTORS);
+        Self::new(SandboxOptions { calls, cache: None, descriptors, compiler: Arc::new(NoCompiler), workers: None })
+    }
+
+    /// Loads the compiled code in `file`, in a worker process.
+    ///
+    /// # Errors
+    /// As [`Sandbox::load`].
+    pub(super) fn load_file(
+        &self,
+        name: &MountName,
+        file: &std::fs::File,
+        grants: MountGrants,
+    ) -> Result<LoadedMount, LoadError> {
+        let unmapped = |why: String| LoadError::Code(text::excerpt(&why, 300));
+        let file = file.try_clone().map_err(|error| unmapped(error.to_string()))?;
+        let code = CompiledCode::map(&self.engine, file).map_err(|error| unmapped(format!("{error:#}")))?;
+        self.link(name, code, grants)
     }
 
     /// Loads a component for a mount: compiles it or finds it in the cache, and links it. No code of it runs.
@@ -79,11 +135,11 @@ impl Sandbox {
         digest: &Digest,
         grants: MountGrants,
     ) -> Result<LoadedMount, LoadError> {
-        let component = match self.cached(digest) {
-            Some(component) => component,
+        let code = match self.cached(digest) {
+            Some(code) => code,
             None => self.compile(name, wasm, digest).await?,
         };
-        self.link(name, &component, grants)
+        self.link(name, code, grants)
     }
 
     /// Loads a component whose compiled code is in the cache. `None` if it must be compiled. Blocks while it reads.
@@ -97,7 +153,7 @@ impl Sandbox {
         grants: MountGrants,
     ) -> Result<Option<LoadedMount>, LoadError> {
         match self.cached(digest) {
-            Some(component) => self.link(name, &component, grants).map(Some),
+            Some(code) => self.link(name, code, grants).map(Some),
             None => self
                 .cache
                 .as_ref()
@@ -106,25 +162,34 @@ impl Sandbox {
         }
     }
 
-    fn link(&self, name: &MountName, component: &Component, grants: MountGrants) -> Result<LoadedMount, LoadError> {
+    fn link(&self, name: &MountName, code: CompiledCode, grants: MountGrants) -> Result<LoadedMount, LoadError> {
         let refused = |error: wasmtime::Error| LoadError::Unfit(text::excerpt(&format!("{error:#}"), 400));
-        let pre = self.linker.instantiate_pre(component).map_err(refused)?;
+        let pre = self.linker.instantiate_pre(&code.component).map_err(refused)?;
         let exports = Exports::new(pre).map_err(refused)?;
-        Ok(self.insert(name, Arc::new(exports), grants))
+        // Only workers need the file. It is a descriptor for each component.
+        let file = self.workers.is_some().then(|| Arc::new(code.file));
+        Ok(self.insert(name, (Arc::new(exports), file), grants, Place::Here))
     }
 
     /// Loads an already loaded component again, with other grants or under another name. Nothing is compiled. `None` if
     /// `loaded` is no longer loaded.
-    pub fn load_again(&self, name: &MountName, loaded: &LoadedMount, grants: MountGrants) -> Option<LoadedMount> {
-        let exports = Arc::clone(&self.record_of(loaded.id)?.exports);
-        Some(self.insert(name, exports, grants))
+    pub fn load_again(
+        &self,
+        name: &MountName,
+        loaded: &LoadedMount,
+        grants: MountGrants,
+        place: Place<'_>,
+    ) -> Option<LoadedMount> {
+        let record = self.record_of(loaded.id)?;
+        Some(self.insert(name, (Arc::clone(&record.exports), record.code.clone()), grants, place))
     }
 
     fn insert(
         &self,
         name: &MountName,
-        exports: Arc<Exports<store_data::StoreData>>,
+        (exports, code): (Arc<Exports<store_data::StoreData>>, Option<Arc<std::fs::File>>),
         grants: MountGrants,
+        place: Place<'_>,
     ) -> LoadedMount {
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
         let descriptors = grants.opens_files().then(|| Arc::clone(&self.descriptors));
@@ -135,6 +200,13 @@ impl Sandbox {
             descriptors,
             log_rate: Arc::default(),
             principals: PrincipalCache::default(),
+            worker: match (place, &self.workers, &code) {
+                (Place::Worker(limits), Some(settings), Some(code)) => {
+                    Some(WorkerMount::new(settings.clone(), Arc::clone(code), limits.clone()))
+                }
+                _ => None,
+            },
+            code,
         });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
         LoadedMount { id, mounts: Arc::downgrade(&self.mounts) }
@@ -144,7 +216,7 @@ impl Sandbox {
         self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    async fn compile(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest) -> Result<Component, LoadError> {
+    async fn compile(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest) -> Result<CompiledCode, LoadError> {
         if let Some(why) = self.cache.as_ref().and_then(|cache| cache.stored_failure(digest)) {
             return Err(LoadError::NotCompiled(why));
         }
@@ -170,7 +242,7 @@ impl Sandbox {
             );
         }
         // Code from the cache is memory-mapped and shares the page cache. Without a cache it is copied.
-        let loaded = self.cached(digest).map_or_else(|| compile::load_fresh(&self.engine, &code), Ok);
+        let loaded = self.cached(digest).map_or_else(|| CompiledCode::fresh(&self.engine, &code), Ok);
         loaded.map_err(|error| LoadError::Code(text::excerpt(&format!("{error:#}"), 300)))
     }
 
@@ -191,7 +263,7 @@ impl Sandbox {
         }
     }
 
-    fn cached(&self, digest: &Digest) -> Option<Component> {
+    fn cached(&self, digest: &Digest) -> Option<CompiledCode> {
         let cache = self.cache.as_ref()?;
         cache.load(&self.engine, digest).unwrap_or_else(|error| {
             tracing::warn!(%digest, "compiled code in the cache does not load: {error:#}; compiling again");
@@ -202,16 +274,30 @@ impl Sandbox {
 
     /// Runs one call in a fresh instance. Dropping the future stops the guest and frees its resources. Decisions and
     /// usage are written to `record` while the call runs, so they survive a call that is cancelled or hangs.
-    pub async fn call(&self, mut spec: CallSpec, permit: Permit, record: &CallRecord) -> Outcome {
-        let Some(mount) = self.record_of(spec.mount) else {
+    pub async fn call(&self, spec: CallSpec, permit: Permit, record: &CallRecord) -> Outcome {
+        self.call_with(spec, CallExtras::default(), permit, record).await
+    }
+
+    /// [`Sandbox::call`] with what the front adds to a call of a worker process.
+    pub(super) async fn call_with(
+        &self,
+        mut spec: CallSpec,
+        extras: CallExtras,
+        permit: Permit,
+        record: &CallRecord,
+    ) -> Outcome {
+        let Some(base) = self.record_of(spec.mount) else {
             return Outcome::failed(ReadError::Unavailable("the mount is not loaded".to_owned()));
         };
-        let own = principal_mounts::for_principal(mount, &spec.principal);
+        let own = principal_mounts::for_principal(Arc::clone(&base), &spec.principal);
         let mount = match tokio::time::timeout_at(permit.deadline(), own).await {
             Ok(Ok(mount)) => mount,
             Ok(Err(error)) => return Outcome::failed(error),
             Err(_) => return Outcome::failed(ReadError::Exhausted(permit.time_limit())),
         };
+        if let Some(worker) = &base.worker {
+            return worker.call((&base, &mount), spec, &permit, record).await;
+        }
         let running = self.ticker.start_call();
         let engine = self.engine.clone();
         let progress = Arc::<call_runner::CallProgress>::default();
@@ -227,7 +313,7 @@ impl Sandbox {
             call_progress.thread.assign();
             let call = async move || {
                 let _running = running;
-                call::run(&engine, &mount, &mut spec, &permit, &call_progress, &call_record).await
+                call::run(&engine, &mount, (&mut spec, &extras), &permit, &call_progress, &call_record).await
             };
             return call_runner::dedicated_thread::run(&name, deadline, late, record, call).await;
         }
@@ -243,7 +329,7 @@ impl Sandbox {
         let running = (record.running(), running);
         let call: call_runner::CallFuture = Box::pin(async move {
             let _running = running;
-            call::run(&engine, &mount, &mut spec, &permit, &call_progress, &call_record).await
+            call::run(&engine, &mount, (&mut spec, &extras), &permit, &call_progress, &call_record).await
         });
         let mut outcome = self.runner.run(call, is_quick, progress, late).await;
         if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {

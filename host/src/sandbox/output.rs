@@ -76,8 +76,26 @@ pub(super) struct GuestOutput {
 }
 
 impl GuestOutput {
-    pub(super) fn new(cap: usize, redactor: Option<&Redactor>) -> Self {
-        Self { captured: Arc::default(), cap, more: redactor.map_or(0, Redactor::margin) }
+    /// Keeps `cap` bytes, and as many more as the longest secret has, for the time before secrets are masked.
+    pub(super) fn new(cap: usize, longest_secret: usize) -> Self {
+        Self { captured: Arc::default(), cap, more: longest_secret }
+    }
+
+    /// What a guest printed in a worker process. The worker may send more than it was told to keep.
+    pub(super) fn of_worker(cap: usize, longest_secret: usize, bytes: &[u8], dropped: u64) -> Self {
+        let output = Self::new(cap, longest_secret);
+        output.push(bytes);
+        let mut captured = output.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        captured.dropped = captured.dropped.saturating_add(dropped);
+        drop(captured);
+        output
+    }
+
+    /// Takes the kept bytes, and the number of those that were dropped. `None`: the guest printed nothing.
+    pub(super) fn take(&self) -> Option<(Vec<u8>, u64)> {
+        let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = (std::mem::take(&mut captured.bytes), std::mem::take(&mut captured.dropped));
+        (!taken.0.is_empty()).then_some(taken)
     }
 
     fn push(&self, bytes: &[u8]) {
@@ -182,11 +200,11 @@ mod tests {
 
     #[test]
     fn output_is_cut_at_the_cap_and_reports_dropped_bytes() {
-        let output = GuestOutput::new(8, None);
+        let output = GuestOutput::new(8, 0);
         for _ in 0..1000 {
             output.push(b"ab\x1b[1m\n");
         }
         assert_eq!(output.lines(None), ["\"ab[1m\"", "\"a\"", "(0 more lines and 6992 more bytes were dropped)"]);
-        assert!(GuestOutput::new(8, None).lines(None).is_empty());
+        assert!(GuestOutput::new(8, 0).lines(None).is_empty());
     }
 }

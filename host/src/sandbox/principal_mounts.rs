@@ -50,6 +50,8 @@ fn variant(
         descriptors: mount.descriptors.clone(),
         log_rate: Arc::clone(&mount.log_rate),
         principals: PrincipalCache::default(),
+        code: None,
+        worker: None,
     });
     mount.principals.keep(principal, digest, Arc::clone(&made));
     Ok(made)

@@ -31,6 +31,7 @@ impl StoreData {
         account: MemoryAccount,
         grants: &MountGrants,
         scope: &CallScope<'_>,
+        variables: &[(String, String)],
         output: &GuestOutput,
     ) -> Self {
         let limits = scope.limits;
@@ -39,6 +40,9 @@ impl StoreData {
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(output.clone()).stderr(output.clone());
         wasi.max_random_size(limits.random);
+        for (name, value) in variables {
+            wasi.env(name, value);
+        }
         let call_grants = grants.open(&mut wasi, scope);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles);

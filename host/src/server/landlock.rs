@@ -228,7 +228,7 @@ pub(crate) fn raise_for_program() -> RaisedWall {
 }
 
 /// Gives up core dumps and new privileges. belljar needs neither, so this also happens with `wall = "off"`.
-fn drop_privileges() {
+pub(super) fn drop_privileges() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(error) = setrlimit(Resource::Core, none).and_then(|()| rustix::thread::set_no_new_privs(true)) {
         tracing::warn!("cannot give up core dumps and new privileges: {error}");
@@ -271,7 +271,7 @@ fn is_single_threaded() -> bool {
     tasks.is_ok_and(|tasks| tasks.count() == 1)
 }
 
-fn status_of(status: &RestrictionStatus, alone: bool) -> WallStatus {
+pub(super) fn status_of(status: &RestrictionStatus, alone: bool) -> WallStatus {
     if status.ruleset == RulesetStatus::NotEnforced && matches!(status.landlock, LandlockStatus::Available { .. }) {
         return WallStatus::None("the kernel does not enforce it".to_owned());
     }

@@ -441,6 +441,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("state", old.state != new.state),
         ("audit", (&old.audit, old.when_full) != (&new.audit, new.when_full)),
         ("wall", old.wall != new.wall),
+        ("isolation", old.has_workers() != new.has_workers()),
         ("calls", old.calls != new.calls),
         ("total-memory", old.total_memory != new.total_memory),
         ("list-time", old.list_time != new.list_time),

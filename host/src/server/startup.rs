@@ -9,17 +9,18 @@ use super::directories::open_plugins;
 use super::failure::Failure;
 use super::keys::{self, Keys};
 use super::open_files;
+use super::worker_process::WorkerProcesses;
 use crate::catalog::Catalog;
 use crate::catalog::loader::{LandlockScope, Loader};
 use crate::catalog::watch::Watcher;
-use crate::config::Config;
+use crate::config::{Config, Wall};
 use crate::gateway::Gateway;
 use crate::gateway::consent::{ConsentManager, ConsentWriter};
 use crate::gateway::subscriptions::Subscriptions;
 use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::{self, Admission};
 use crate::policy::{Caller, Decider, Evidence, authenticate};
-use crate::sandbox::{CodeCacheConfig, Executor, Sandbox, SandboxOptions};
+use crate::sandbox::{CodeCacheConfig, Executor, Sandbox, SandboxOptions, WorkerSettings};
 use crate::telemetry::Sink;
 
 /// A running gateway, and its configuration.
@@ -48,7 +49,13 @@ fn descriptors(calls: u32) -> usize {
 pub(crate) fn sandbox(config: &Config, cache: Option<CodeCacheConfig>) -> Result<Sandbox, Failure> {
     let calls = limits::sandbox_capacity(config.calls);
     let descriptors = descriptors(config.calls);
-    Ok(Sandbox::new(SandboxOptions { calls, cache, descriptors, compiler: Arc::new(CompilerProcess) })?)
+    let workers = config.has_workers().then(|| WorkerSettings {
+        starter: Arc::new(WorkerProcesses::default()),
+        total_memory: config.total_memory,
+        has_wall: config.wall != Wall::Off,
+        needs_wall: config.wall == Wall::Require,
+    });
+    Ok(Sandbox::new(SandboxOptions { calls, cache, descriptors, compiler: Arc::new(CompilerProcess), workers })?)
 }
 
 /// Starts the host and loads all components in the background, for a short command that applies no changes. `audit`
@@ -95,7 +102,7 @@ pub(crate) fn assemble(
     let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
-        executor(&sandbox),
+        Executor::Local(Arc::clone(&sandbox)),
         Admission::new(calls, budget).with_callers(config.callers),
         audit(&catalog)?,
         // Consents are held only in the memory of this process, so a fresh key is enough.
@@ -107,15 +114,6 @@ pub(crate) fn assemble(
     gateway.follow_catalog();
     let loader = Loader::new(dir, Arc::clone(&config), scope, sandbox, catalog);
     Ok((StartedHost { gateway, config, cursor_key }, loader))
-}
-
-/// The executor of calls. The test build can serialise every call and its outcome, to show that they are plain data.
-fn executor(sandbox: &Arc<Sandbox>) -> Executor {
-    #[cfg(feature = "unguarded")]
-    if std::env::var_os("BELLJAR_COPY_CALLS").is_some() {
-        return Executor::Serialized(Arc::clone(sandbox));
-    }
-    Executor::Local(Arc::clone(sandbox))
 }
 
 /// The watcher of directories. If it cannot be started, belljar polls the directories.

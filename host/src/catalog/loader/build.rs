@@ -10,10 +10,10 @@ use super::source::ComponentSourceError;
 use super::state::{ComponentFacts, FailedLoad, FoundComponent, LoadState, PendingCompile, PlannedFile};
 use crate::catalog::current::Catalog;
 use crate::catalog::mount::Mount;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Isolation};
 use crate::grants::{GrantConfig, MountGrants};
 use crate::model::{Digest, text};
-use crate::sandbox::{LoadedMount, Sandbox};
+use crate::sandbox::{LoadedMount, Place, Sandbox};
 
 /// The most bytes of components that are kept in memory while they wait to be compiled.
 const PENDING_BYTES: usize = 64 << 20;
@@ -148,7 +148,11 @@ impl Builder<'_> {
         let all = self.grants(plan).map(|grants| grants.directories(&self.config.ambient)).unwrap_or_default();
         // Directories on a drive that may hang are not watched.
         let directories = if grants.may_stall() { Vec::new() } else { all };
-        let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, grants) else {
+        let place = match plan.isolation {
+            Isolation::None => Place::Here,
+            Isolation::Mount => Place::Worker(&plan.limits),
+        };
+        let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, grants, place) else {
             return next.refuse(plan, &BuildError::Unloaded, Fallback::Nothing);
         };
         let key = plan.key(&facts.digest);
@@ -166,6 +170,7 @@ impl Builder<'_> {
             powers: self.grants(plan).map(GrantConfig::powers).unwrap_or_default(),
             view: self.grants(plan).map(|grants| grants.view.clone()).unwrap_or_default(),
             lists_skills: plan.skills,
+            isolation: plan.isolation,
             granted_kinds: holds,
             usable_kinds: facts.usable_kinds.clone(),
             needs: Arc::clone(&facts.needs),

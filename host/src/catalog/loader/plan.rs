@@ -12,7 +12,7 @@ use crate::catalog::mount_key::{MountKey, MountKeyParts};
 use crate::catalog::quarantine::QuarantinedMount;
 use crate::catalog::unserved::RefusedMount;
 use crate::config::lock::Pins;
-use crate::config::{Ask, CacheSettings, Config};
+use crate::config::{Ask, CacheSettings, Config, Isolation};
 use crate::grants::GrantConfig;
 use crate::grants::secrets::Secrets;
 use crate::model::{Digest, Guard, Limits, MountName, text};
@@ -29,6 +29,7 @@ pub(super) struct LoadPlan {
     pub(super) search: bool,
     pub(super) tool_prefix: String,
     pub(super) skills: bool,
+    pub(super) isolation: Isolation,
     /// True if only the component may be loaded whose digest is in the lock.
     pub(super) needs_pin: bool,
     pub(super) limits: Limits,
@@ -38,7 +39,7 @@ pub(super) struct LoadPlan {
 impl LoadPlan {
     /// True if `mount` was built from an equal plan.
     pub(super) fn is_plan_of(&self, mount: &Mount) -> bool {
-        let Self { name, file, base, ask, cache, search, tool_prefix, skills, needs_pin: _, limits, .. } = self;
+        let Self { name, file, base, ask, cache, search, tool_prefix, skills, isolation, needs_pin: _, limits, .. } = self;
         let written = &self.configured_grants;
         *name == mount.name
             && *file == mount.file
@@ -48,6 +49,7 @@ impl LoadPlan {
             && *search == mount.search
             && *tool_prefix == mount.tool_prefix
             && *skills == mount.lists_skills
+            && *isolation == mount.isolation
             && limits == mount.gate.limits()
             && *written == mount.configured_grants
     }
@@ -166,6 +168,7 @@ pub(super) fn plan_mounts(mut files: Vec<String>, config: &Config) -> (Vec<LoadP
                 search: mount.search,
                 tool_prefix: mount.tool_prefix.clone(),
                 skills: mount.skills,
+                isolation: mount.isolation,
                 needs_pin: mount.needs_pin(),
                 limits: mount.limits.clone(),
                 configured_grants: configured_grants(&mount.grants, &config.ambient.secrets),
@@ -199,6 +202,7 @@ pub(super) fn plan_mounts(mut files: Vec<String>, config: &Config) -> (Vec<LoadP
                             cache: CacheSettings::default(),
                             search: false,
                             skills: false,
+                            isolation: config.isolation,
                             needs_pin: false,
                             limits: config.limits.clone(),
                             configured_grants: ConfiguredGrants::default(),

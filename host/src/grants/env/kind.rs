@@ -37,6 +37,13 @@ struct Variable {
     secrets: Vec<Arc<Secret>>,
 }
 
+impl EnvMountState {
+    /// The names and values.
+    pub(in crate::grants) fn variables(&self) -> Vec<(String, String)> {
+        self.0.iter().map(|variable| (variable.name.clone(), variable.value.to_string())).collect()
+    }
+}
+
 impl Grant for Env {
     const NAME: &'static str = "env";
     const IMPORTS: &'static [&'static str] = &["wasi:cli/environment"];

@@ -1,5 +1,6 @@
 //! One granted directory: its paths, its handle, and the state of its file system.
 
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -75,6 +76,8 @@ pub(super) struct GrantedDirectory {
     /// No thread waits for a drive while it holds this lock.
     last_check: Mutex<LastCheck>,
     ask: bool,
+    /// True in a worker process: the front looks for a directory that was replaced.
+    is_lent: bool,
 }
 
 impl GrantedDirectory {
@@ -95,7 +98,16 @@ impl GrantedDirectory {
             return Err(DirectoryGrantError::OfKernel(asked));
         }
         let last_check = Mutex::new(LastCheck { at: Instant::now(), root: Ok(Arc::new(root)) });
-        Ok(Self { guest, host: found, last_check, ask })
+        Ok(Self { guest, host: found, last_check, ask, is_lent: false })
+    }
+
+    /// A directory that the front has opened, in a worker process. `host` is its path on the host.
+    pub(super) fn lent(guest: &str, host: &Path, dir: File, ask: bool) -> Result<Self, Errno> {
+        let (guest, host): (Arc<str>, Arc<Path>) = (guest.into(), host.into());
+        let identity = FileIdentity::of(&dir)?;
+        let root = OpenRoot::new(&guest, &host, &dir, identity, identity.kind())?;
+        let last_check = Mutex::new(LastCheck { at: Instant::now(), root: Ok(Arc::new(root)) });
+        Ok(Self { guest, host, last_check, ask, is_lent: true })
     }
 
     pub(super) fn guest(&self) -> Arc<str> {
@@ -110,7 +122,7 @@ impl GrantedDirectory {
     /// a blocking check can tell what lies at the path now. Never blocks itself.
     pub(super) fn needs_thread(&self) -> bool {
         let mut check = self.last_check();
-        if check.at.elapsed() < RECHECK_AFTER {
+        if self.is_lent || check.at.elapsed() < RECHECK_AFTER {
             return check.root.as_ref().is_ok_and(|root| root.may_stall());
         }
         let root = match open_directory::open_canonical_cached(&self.host) {
@@ -140,7 +152,7 @@ impl GrantedDirectory {
     pub(super) fn root(&self, may_block: bool) -> Result<Arc<OpenRoot>, DirectoryUnavailable> {
         {
             let check = self.last_check();
-            if !may_block || (check.at.elapsed() < RECHECK_AFTER && check.root.is_ok()) {
+            if self.is_lent || !may_block || (check.at.elapsed() < RECHECK_AFTER && check.root.is_ok()) {
                 return check.root.clone();
             }
         }

@@ -28,10 +28,23 @@ const CONSENT_CURE: &str = "a person has to consent to each read, in a client th
 
 const HIDDEN: &str = "a directory that is granted by fs has the same guest path and hides it; grant the directory under another guest path";
 
+impl FsMountState {
+    /// A mount with these directories.
+    pub(super) fn new(directories: Vec<granted_directory::GrantedDirectory>) -> Self {
+        Self { directories }
+    }
+
+    /// The directories.
+    pub(super) fn directories(&self) -> &[granted_directory::GrantedDirectory] {
+        &self.directories
+    }
+}
+
 impl Grant for Fs {
     const NAME: &'static str = name::NAME;
     const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
     const IS_MISSED_SILENTLY: bool = true;
+    const IS_USED_IN_WORKERS: bool = true;
     type Config = FsConfig;
     type MountState = FsMountState;
     type CallState = FsCallState;

@@ -27,6 +27,7 @@ pub struct SystemMountState(Option<Arc<dyn MemoryDirectory>>);
 impl Grant for System {
     const NAME: &'static str = NAME;
     const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
+    const IS_USED_IN_WORKERS: bool = true;
     type Config = SystemConfig;
     type MountState = SystemMountState;
     type CallState = ();

@@ -6,9 +6,8 @@
 
 use cap_std::fs::Dir;
 use wasmtime::Engine;
-use wasmtime::component::Component;
 
-use super::load::map;
+use super::load::CompiledCode;
 use crate::grants::is_writable_by_others;
 use crate::model::Digest;
 
@@ -31,7 +30,7 @@ impl InstalledCode {
 
     /// The component's code. `None` if it was not installed, is for another processor or version, or others can write
     /// it.
-    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> Option<Component> {
+    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> Option<CompiledCode> {
         let file = self.0.open(Self::name(digest)).ok()?;
         if !file.metadata().is_ok_and(|meta| meta.is_file() && !is_writable_by_others(&meta)) {
             tracing::warn!(
@@ -40,7 +39,7 @@ impl InstalledCode {
             );
             return None;
         }
-        map(engine, &file)
+        CompiledCode::map(engine, file.into_std())
             .inspect_err(|error| tracing::info!(%digest, "the installed code does not fit this machine: {error:#}"))
             .ok()
     }

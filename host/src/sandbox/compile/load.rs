@@ -1,29 +1,39 @@
 //! Loads compiled code. It becomes native code of this process.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::os::fd::AsRawFd;
 
-use cap_std::fs::File;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// Maps code from an authenticated or installed file. Opens the descriptor, not the name, which may lead to another file now.
-pub(super) fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    #[expect(unsafe_code, reason = "compiled code of belljar, authenticated, in a directory that only its user writes")]
-    // SAFETY: `deserialize_file` requires bytes from `precompile_component` that do not change while mapped. The MAC, the
-    // signature, or the place beside this program proves the first. The second holds because cache files are written
-    // under a temporary name and then only renamed or removed, in a directory private to this user. Nobody but root and
-    // this user can change installed files, and package managers replace them.
-    unsafe {
-        Component::deserialize_file(engine, path)
-    }
+/// A loaded component, and the file with its compiled code.
+pub(in crate::sandbox) struct CompiledCode {
+    pub(in crate::sandbox) component: Component,
+    pub(in crate::sandbox) file: File,
 }
 
-/// Loads code that the compiler process has just made, without a cache.
-pub(in crate::sandbox) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    #[expect(unsafe_code, reason = "compiled code from belljar's own compiler process")]
-    // SAFETY: `deserialize` requires bytes from `precompile_component`; belljar's own compiler process made these.
-    unsafe {
-        Component::deserialize(engine, code)
+impl CompiledCode {
+    /// Maps code from an authenticated, installed or lent file. Opens the descriptor, not the name, which may lead to
+    /// another file now.
+    pub(in crate::sandbox) fn map(engine: &Engine, file: File) -> wasmtime::Result<Self> {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        #[expect(unsafe_code, reason = "compiled code of belljar, authenticated, in a directory that only its user writes")]
+        // SAFETY: `deserialize_file` requires bytes from `precompile_component` that do not change while mapped. The MAC,
+        // the signature, or the place beside this program proves the first. The second holds because cache files are
+        // written under a temporary name and then only renamed or removed, in a directory private to this user. Nobody but
+        // root and this user can change installed files, and package managers replace them. A worker gets the same files
+        // from the front, or sealed memory.
+        let component = unsafe { Component::deserialize_file(engine, path) }?;
+        Ok(Self { component, file })
+    }
+
+    /// Maps code that the compiler process has just made, without a cache. It is copied into sealed memory.
+    pub(in crate::sandbox) fn fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Self> {
+        let mut file = File::from(memfd_create(c"compiled code", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+        file.write_all(code)?;
+        fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Self::map(engine, file)
     }
 }

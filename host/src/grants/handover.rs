@@ -1,0 +1,92 @@
+//! What the front gives a worker process of a mount's grants: plain data, and the descriptors of granted directories.
+//! No secret is in it but those of environment variables, which the guest itself gets.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use serde::{Deserialize, Serialize};
+
+use super::ambient::Ambient;
+use super::call_record::CallRecord;
+use super::fs::{DirectoryHandover, LentDirectories};
+use super::grant::CallScope;
+use super::list::{ConfigureError, GrantConfig, MountGrants};
+
+/// The grants of a mount as plain data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantsHandover {
+    /// The granted directories, in the order of their descriptors.
+    pub(super) directories: Vec<DirectoryHandover>,
+}
+
+/// The grants of a mount for a worker, and the directories that go with them.
+pub struct LentGrants {
+    /// The plain data.
+    pub handover: GrantsHandover,
+    directories: LentDirectories,
+}
+
+impl LentGrants {
+    /// Copies of the descriptors of the directories.
+    ///
+    /// # Errors
+    /// If this process has no descriptor left.
+    pub fn files(&self) -> std::io::Result<Vec<OwnedFd>> {
+        self.directories.files()
+    }
+}
+
+impl MountGrants {
+    /// The grants for a worker process, with the directories that are there now.
+    pub fn lend(&self) -> LentGrants {
+        let (directories, handed) = self.fs.lend();
+        LentGrants { handover: GrantsHandover { directories: handed }, directories }
+    }
+
+    /// True if `lent` still has the directories of the mount. False if one of them came, went, or was replaced. Never
+    /// blocks.
+    pub fn are_lent(&self, lent: &LentGrants) -> bool {
+        // The question makes the grants look for directories that were replaced.
+        let _ = self.may_stall();
+        self.fs.are_lent(&lent.directories)
+    }
+
+    /// Begins a call that runs in a worker: from then on, its record masks the secrets of this mount. Adds the
+    /// directories that the call cannot have to the record.
+    pub fn begin(&self, scope: &CallScope<'_>) {
+        if let Some(redactor) = &self.redactor {
+            scope.record.mask_with(redactor);
+        }
+        self.fs.record_absent(scope);
+    }
+
+    /// The environment variables that calls get. They may contain secrets.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        self.env.variables()
+    }
+
+    /// The grants of a mount in a worker process. `files` are the descriptors of the directories, in their order.
+    ///
+    /// # Errors
+    /// If the descriptors are not the granted directories.
+    pub fn of_worker(handover: &GrantsHandover, files: Vec<File>) -> Result<Self, ConfigureError> {
+        let mut grants = GrantConfig::default().configure(&Ambient::default())?;
+        let fs = super::fs::FsMountState::of_worker(&handover.directories, files);
+        grants.fs = fs.map_err(|source| ConfigureError { kind: "fs", source: source.into() })?;
+        Ok(grants)
+    }
+}
+
+impl CallRecord {
+    /// True if the call runs in a worker process. The front then masks and cleans its texts.
+    pub fn is_of_worker(&self) -> bool {
+        self.front().is_some()
+    }
+
+    /// Sends what the guest printed to the front. `dropped`: how many more bytes there were.
+    pub fn send_printed(&self, bytes: Vec<u8>, dropped: u64) {
+        if let Some(front) = self.front() {
+            front.record(super::front::RecordEntry::Printed(bytes, dropped));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Worker processes: each runs the calls of one mount, behind a wall of its own. A guest that breaks out of the engine
+//! finds the descriptors of its mount there, and nothing else.
+//!
+//! The front is belljar's own process. It runs no guest whose mount has a worker. It opens the granted directories,
+//! makes the requests of calls, masks secrets, checks answers and writes the record. It believes nothing that a worker
+//! says.
+//!
+//! - [`frame`] is the codec of the socket between both.
+//! - [`message`] has the messages.
+//! - [`mount`] is the front's side: it starts the worker of a mount and sends it calls.
+//! - [`serve`] is the worker's side.
+
+pub(super) mod frame;
+pub(super) mod message;
+pub(super) mod mount;
+pub(super) mod pending;
+pub(super) mod running;
+pub(super) mod serve;
+pub(super) mod starter;

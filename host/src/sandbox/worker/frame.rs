@@ -1,0 +1,340 @@
+//! Frames over the socket between the front and a worker: the length of the body (u32, little-endian), the number of
+//! descriptors that come with it (u8), and the body in the format of `postcard`.
+//!
+//! Only the front sends descriptors. It reads without room for any, so the kernel drops what a worker sends.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+
+/// Bytes before the body.
+const HEADER: usize = 5;
+
+/// The most descriptors of one frame. Linux takes at most 253 at once.
+pub(in crate::sandbox) const MAX_FILES: usize = 250;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// A frame cannot be sent or received.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::sandbox) enum FrameError {
+    /// The socket fails.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+    /// The other side is gone in the middle of a frame.
+    #[error("the socket ended within a frame")]
+    Truncated,
+    /// The frame is longer than allowed.
+    #[error("a frame has {length} bytes; at most {most} are allowed")]
+    TooLong {
+        /// The length that it states, in bytes.
+        length: usize,
+        /// The most bytes.
+        most: usize,
+    },
+    /// The body is no message.
+    #[error("a frame is not a message: {0}")]
+    Malformed(#[from] postcard::Error),
+    /// The frame states another number of descriptors than it has.
+    #[error("a frame lacks its descriptors")]
+    NoFiles,
+}
+
+/// A frame that waits for the socket.
+struct WaitingFrame {
+    bytes: Vec<u8>,
+    sent: usize,
+    files: Vec<OwnedFd>,
+}
+
+/// The sending half of a socket. Frames go out in the order in which they were sent.
+pub(in crate::sandbox) struct FrameSender {
+    socket: Arc<UnixStream>,
+    waiting: Mutex<VecDeque<WaitingFrame>>,
+    /// Signals that a frame waits.
+    has_waiting: Notify,
+}
+
+impl FrameSender {
+    /// The sending half of `socket`.
+    pub(in crate::sandbox) fn new(socket: Arc<UnixStream>) -> Self {
+        Self { socket, waiting: Mutex::default(), has_waiting: Notify::new() }
+    }
+
+    /// Sends a message with descriptors. Never waits: what the socket does not take is sent by [`FrameSender::run`].
+    ///
+    /// # Errors
+    /// If the message cannot be written as a frame, or the other side is gone.
+    pub(in crate::sandbox) fn send<T: Serialize>(&self, message: &T, files: Vec<OwnedFd>) -> Result<(), FrameError> {
+        let mut bytes = postcard::to_extend(message, vec![0; HEADER])?;
+        let body = bytes.len().saturating_sub(HEADER);
+        let too_long = || FrameError::TooLong { length: body, most: u32::MAX as usize };
+        let length = u32::try_from(body).map_err(|_| too_long())?.to_le_bytes();
+        let count = u8::try_from(files.len()).map_err(|_| FrameError::NoFiles)?;
+        for (to, from) in bytes.iter_mut().zip(length.into_iter().chain([count])) {
+            *to = from;
+        }
+        let mut frame = WaitingFrame { bytes, sent: 0, files };
+        let mut waiting = self.lock();
+        if waiting.is_empty() {
+            match self.socket.try_io(Interest::WRITABLE, || frame.send(self.socket.as_fd())) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        waiting.push_back(frame);
+        drop(waiting);
+        self.has_waiting.notify_one();
+        Ok(())
+    }
+
+    /// Sends the frames that wait, until the socket fails.
+    pub(in crate::sandbox) async fn run(&self) -> FrameError {
+        loop {
+            if self.lock().is_empty() {
+                self.has_waiting.notified().await;
+                continue;
+            }
+            if let Err(error) = self.socket.writable().await {
+                return error.into();
+            }
+            let mut waiting = self.lock();
+            while let Some(frame) = waiting.front_mut() {
+                match self.socket.try_io(Interest::WRITABLE, || frame.send(self.socket.as_fd())) {
+                    Ok(()) => drop(waiting.pop_front()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) => return error.into(),
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingFrame>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitingFrame {
+    /// Sends the rest of the frame. Remembers what the socket took, also if it would block.
+    fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        while let Some(rest) = self.bytes.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let lent: Vec<BorrowedFd<'_>> = self.files.iter().map(AsFd::as_fd).collect();
+            let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+            let mut control = SendAncillaryBuffer::new(if lent.is_empty() { &mut [] } else { &mut space });
+            if !lent.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&lent)) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            self.sent += sendmsg(socket, &[IoSlice::new(rest)], &mut control, flags)?;
+            drop(control);
+            // The descriptors went with the first byte.
+            self.files.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The receiving half of a socket.
+pub(in crate::sandbox) struct FrameReader {
+    socket: Arc<UnixStream>,
+    /// Received bytes, of which those before `used` belong to earlier frames.
+    buffer: Vec<u8>,
+    used: usize,
+    /// Received descriptors. `None` if this side takes none.
+    files: Option<VecDeque<OwnedFd>>,
+    /// The most bytes of a body.
+    most: usize,
+}
+
+impl FrameReader {
+    /// The receiving half of `socket`, for frames of at most `most` bytes, without descriptors.
+    pub(in crate::sandbox) fn new(socket: Arc<UnixStream>, most: usize) -> Self {
+        Self { socket, buffer: Vec::new(), used: 0, files: None, most }
+    }
+
+    /// The same, and takes descriptors.
+    pub(in crate::sandbox) fn with_files(self) -> Self {
+        Self { files: Some(VecDeque::new()), ..self }
+    }
+
+    /// The next message and its descriptors. `None` at the end of the socket.
+    ///
+    /// # Errors
+    /// If the socket fails, or the frame is not a message.
+    pub(in crate::sandbox) async fn next<T: DeserializeOwned>(
+        &mut self,
+    ) -> Result<Option<(T, Vec<OwnedFd>)>, FrameError> {
+        if !self.fill(HEADER).await? {
+            return Ok(None);
+        }
+        let (length, count) = self.header();
+        if length > self.most {
+            return Err(FrameError::TooLong { length, most: self.most });
+        }
+        if !self.fill(HEADER + length).await? {
+            return Err(FrameError::Truncated);
+        }
+        let start = self.used + HEADER;
+        let message = postcard::from_bytes(self.buffer.get(start..start + length).unwrap_or_default())?;
+        self.used = start + length;
+        if self.used == self.buffer.len() {
+            self.used = 0;
+            self.buffer.clear();
+            // A large answer must not keep its memory.
+            self.buffer.shrink_to(CHUNK);
+        }
+        let files = match &mut self.files {
+            Some(files) if files.len() >= count => files.drain(..count).collect(),
+            None if count == 0 => Vec::new(),
+            _ => return Err(FrameError::NoFiles),
+        };
+        Ok(Some((message, files)))
+    }
+
+    /// The length and the number of descriptors of the next frame, whose header has arrived.
+    fn header(&self) -> (usize, usize) {
+        let mut header = self.buffer.iter().skip(self.used).copied();
+        let mut next = || header.next().unwrap_or_default();
+        let length = u32::from_le_bytes([next(), next(), next(), next()]);
+        (usize::try_from(length).unwrap_or(usize::MAX), usize::from(next()))
+    }
+
+    /// Receives until `wanted` bytes wait. False if the socket ended before the first of them.
+    async fn fill(&mut self, wanted: usize) -> Result<bool, FrameError> {
+        while self.buffer.len() - self.used < wanted {
+            if self.used > 0 {
+                self.buffer.drain(..self.used);
+                self.used = 0;
+            }
+            let before = self.buffer.len();
+            // Memory grows with the bytes that came, and not with the length that the other side states.
+            let room = wanted.saturating_sub(before).clamp(CHUNK, CHUNK.max(before));
+            self.buffer.resize(before + room, 0);
+            let received = self.receive(before).await;
+            self.buffer.truncate(before + *received.as_ref().unwrap_or(&0));
+            match received? {
+                0 if before == 0 => return Ok(false),
+                0 => return Err(FrameError::Truncated),
+                _ => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Receives bytes into the buffer after `at`.
+    async fn receive(&mut self, at: usize) -> io::Result<usize> {
+        let Self { socket, buffer, files, .. } = self;
+        let into = buffer.get_mut(at..).unwrap_or_default();
+        loop {
+            socket.readable().await?;
+            let received = match files {
+                None => socket.try_read(into),
+                Some(files) => socket.try_io(Interest::READABLE, || {
+                    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+                    let mut control = RecvAncillaryBuffer::new(&mut space);
+                    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+                    let received = recvmsg(&**socket, &mut [IoSliceMut::new(into)], &mut control, flags)?;
+                    for message in control.drain() {
+                        if let RecvAncillaryMessage::ScmRights(come) = message {
+                            files.extend(come);
+                        }
+                    }
+                    Ok(received.bytes)
+                }),
+            };
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                received => return received,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Seek as _, Write as _};
+
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    const MOST: usize = 8 << 20;
+
+    fn pair() -> (Arc<UnixStream>, Arc<UnixStream>) {
+        let (one, other) = UnixStream::pair().unwrap();
+        (Arc::new(one), Arc::new(other))
+    }
+
+    #[tokio::test]
+    async fn messages_of_any_size_come_in_order_with_their_descriptors() {
+        let (one, other) = pair();
+        let sender = Arc::new(FrameSender::new(one));
+        let mut reader = FrameReader::new(other, MOST).with_files();
+        let own = Arc::clone(&sender);
+        let running = tokio::spawn(async move { own.run().await });
+        let file = |text: &str| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.rewind().unwrap();
+            OwnedFd::from(file)
+        };
+        sender.send(&"small".to_owned(), vec![file("a"), file("b")]).unwrap();
+        sender.send(&"x".repeat(3 << 20), Vec::new()).unwrap();
+        sender.send(&String::new(), vec![file("c")]).unwrap();
+        for (size, expected) in [(5, vec!["a", "b"]), (3 << 20, vec![]), (0, vec!["c"])] {
+            let (text, files): (String, _) = reader.next().await.unwrap().unwrap();
+            let read = |file| {
+                let mut text = String::new();
+                std::fs::File::from(file).read_to_string(&mut text).unwrap();
+                text
+            };
+            assert_eq!((text.len(), files.into_iter().map(read).collect::<Vec<_>>()), (size, expected.iter().map(ToString::to_string).collect()));
+        }
+        running.abort();
+        let _ = running.await;
+        drop(sender);
+        assert!(reader.next::<String>().await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn long_truncated_and_malformed_frames_are_errors() {
+        for (bytes, expected) in [
+            (&[0xff, 0xff, 0xff, 0x7f, 0][..], "at most"),
+            (&[9, 0, 0, 0, 0, 1][..], "ended within"),
+            (&[9, 0][..], "ended within"),
+            (&[1, 0, 0, 0, 0, 200][..], "not a message"),
+            (&[1, 0, 0, 0, 1, 0][..], "lacks its descriptors"),
+        ] {
+            let (one, other) = UnixStream::pair().unwrap();
+            let mut one = one;
+            one.write_all(bytes).await.unwrap();
+            drop(one);
+            let error = FrameReader::new(Arc::new(other), MOST).next::<String>().await.unwrap_err();
+            assert!(error.to_string().contains(expected), "{bytes:?}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_side_without_room_for_descriptors_gets_none() {
+        let (one, other) = pair();
+        let (mut held, lent) = std::os::unix::net::UnixStream::pair().unwrap();
+        FrameSender::new(one).send(&1_u8, vec![lent.into()]).unwrap();
+        assert!(matches!(FrameReader::new(other, MOST).next::<u8>().await, Err(FrameError::NoFiles)));
+        // The kernel has closed the descriptor.
+        assert_eq!(held.read(&mut [0]).unwrap(), 0);
+    }
+}

@@ -1,0 +1,223 @@
+//! A mount whose calls run in a worker: starts the worker when a call first needs it, and again after it ended.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::message::{CallExtras, WorkerCall, WorkerStart};
+use super::pending::PendingCall;
+use super::running::RunningWorker;
+use super::starter::WorkerSettings;
+use crate::grants::secrets::Redactor;
+use crate::grants::{CallRecord, CallScope, DedicatedThread};
+use crate::interfaces::redact_result;
+use crate::limits::Permit;
+use crate::model::error::LimitKind;
+use crate::model::{Limit, Limits, ReadError};
+use crate::sandbox::call::check_size;
+use crate::sandbox::loaded_mount::MountRecord;
+use crate::sandbox::spec::{CallSpec, Outcome};
+
+/// How many workers of a mount may end within [`DEATH_WINDOW`] before it is given up for a time.
+const MAX_DEATHS: usize = 5;
+
+/// The time in which ended workers are counted.
+const DEATH_WINDOW: Duration = Duration::from_secs(60);
+
+/// The pause before the second start after a worker ended. It doubles with each further end.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The least time after its deadline that a call has to answer before its worker is killed.
+const MIN_GRACE: Duration = Duration::from_millis(250);
+
+/// The worker of a mount.
+pub(in crate::sandbox) struct WorkerMount(Arc<MountWorker>);
+
+struct MountWorker {
+    settings: WorkerSettings,
+    code: Arc<File>,
+    limits: Limits,
+    state: Mutex<WorkerState>,
+}
+
+#[derive(Default)]
+struct WorkerState {
+    current: Option<Arc<RunningWorker>>,
+    /// When earlier workers ended, the oldest first.
+    deaths: VecDeque<Instant>,
+}
+
+impl WorkerMount {
+    /// The worker of a mount with this compiled code. Starts no process.
+    pub(in crate::sandbox) fn new(settings: WorkerSettings, code: Arc<File>, limits: Limits) -> Self {
+        Self(Arc::new(MountWorker { settings, code, limits, state: Mutex::default() }))
+    }
+
+    /// Runs a call of `mount`. `variant` has the grants for its principal.
+    pub(in crate::sandbox) async fn call(
+        &self,
+        (mount, variant): (&Arc<MountRecord>, &Arc<MountRecord>),
+        spec: CallSpec,
+        permit: &Permit,
+        record: &CallRecord,
+    ) -> Outcome {
+        let running = record.running();
+        record.begin(spec.limits.fuel);
+        let redactor = variant.grants.redactor();
+        let (limits, deadline) = (spec.limits.clone(), permit.deadline());
+        let worker = match timeout_at(deadline, self.0.get(mount)).await {
+            Ok(Ok(worker)) => worker,
+            Ok(Err(error)) => return failed(error, record),
+            Err(_) => return failed(ReadError::Exhausted(permit.time_limit()), record),
+        };
+        let thread = DedicatedThread::default();
+        let scope = CallScope {
+            mount: &mount.name,
+            limits: &limits,
+            deadline,
+            consent: &spec.consent,
+            record,
+            thread: &thread,
+            memory: &[],
+        };
+        variant.grants.begin(&scope);
+        let extras = CallExtras {
+            variables: variant.grants.variables(),
+            longest_secret: redactor.map_or(0, Redactor::margin),
+        };
+        let pending = PendingCall {
+            mount: Arc::clone(variant),
+            record: record.clone(),
+            limits: limits.clone(),
+            consent: spec.consent.clone(),
+            deadline,
+            reply: None,
+            entries: 0,
+            broker: OnceLock::new(),
+            streams: JoinSet::new(),
+            _running: running,
+        };
+        let time_left = deadline.saturating_duration_since(Instant::now());
+        let message = |number| WorkerCall { number, spec, extras, time_left };
+        let Some(mut sent) = worker.send(pending, message) else {
+            return failed(died(&worker), record);
+        };
+        // The worker ends the call at its deadline. One that does not is hung, or lies.
+        let end = deadline + (time_left / 10).max(MIN_GRACE);
+        let answered = timeout_at(end, sent.outcome()).await;
+        permit.charge_cpu(Instant::now(), worker.uncharged_time());
+        let mut outcome = match answered {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => return failed(died(&worker), record),
+            Err(_) => {
+                worker.kill("it did not answer in time");
+                return failed(ReadError::Exhausted(permit.time_limit()), record);
+            }
+        };
+        outcome.result = match outcome.result {
+            Ok(reply) => check_size(reply, limits.result),
+            // The worker knows only the rest of the time.
+            Err(ReadError::Exhausted(Limit { kind: LimitKind::Time, .. })) => {
+                Err(ReadError::Exhausted(permit.time_limit()))
+            }
+            Err(error) => Err(error),
+        };
+        redact_result(&mut outcome.result, redactor);
+        outcome.usage.bytes = outcome.result.as_ref().map_or(0, |reply| reply.bytes() as u64);
+        outcome.decisions = record.take_decisions();
+        outcome
+    }
+
+}
+
+impl MountWorker {
+    /// The running worker, or a new one. A start goes on if the call that needs it does not wait for it.
+    async fn get(self: &Arc<Self>, mount: &Arc<MountRecord>) -> Result<Arc<RunningWorker>, ReadError> {
+        let current = self.state.lock().await.current.clone();
+        if let Some(current) = current.filter(|current| current.end().is_none() && mount.grants.are_lent(current.lent())) {
+            return Ok(current);
+        }
+        let (own, mount) = (Arc::clone(self), Arc::clone(mount));
+        let started = tokio::spawn(async move { own.get_or_start(&mount).await }).await;
+        started.unwrap_or_else(|error| Err(ReadError::Internal(format!("the start of a worker process: {error}"))))
+    }
+
+    async fn get_or_start(&self, mount: &Arc<MountRecord>) -> Result<Arc<RunningWorker>, ReadError> {
+        let mut state = self.state.lock().await;
+        if let Some(current) = &state.current {
+            match current.end() {
+                // A directory that was replaced needs a new wall, and so a new worker. The old one ends after its calls.
+                None if mount.grants.are_lent(current.lent()) => return Ok(Arc::clone(current)),
+                None => {}
+                Some(why) => {
+                    tracing::warn!(mount = %mount.name, "the worker process of the mount ended: {why}");
+                    state.deaths.push_back(Instant::now());
+                }
+            }
+            state.current = None;
+        }
+        self.pause(&mut state).await?;
+        let lent = mount.grants.lend();
+        let start = WorkerStart {
+            name: mount.name.to_string(),
+            limits: self.limits.clone(),
+            total_memory: self.settings.total_memory,
+            grants: lent.handover.clone(),
+            has_wall: self.settings.has_wall,
+        };
+        let largest = self.limits.result.max(self.limits.of_tools().result);
+        let code = self.code.try_clone().map(OwnedFd::from);
+        let code = code.map_err(|error| ReadError::Unavailable(format!("cannot start a worker process: {error}")))?;
+        match RunningWorker::start(&self.settings, start, code, lent, largest).await {
+            Ok(worker) => {
+                tracing::debug!(mount = %mount.name, wall = %worker.wall, "the worker process of the mount is ready");
+                state.current = Some(Arc::clone(&worker));
+                Ok(worker)
+            }
+            Err(error) => {
+                state.deaths.push_back(Instant::now());
+                Err(ReadError::Unavailable(error.to_string()))
+            }
+        }
+    }
+
+    /// Waits after workers have ended, longer each time.
+    async fn pause(&self, state: &mut WorkerState) -> Result<(), ReadError> {
+        let now = Instant::now();
+        while state.deaths.front().is_some_and(|at| now.saturating_duration_since(*at) >= DEATH_WINDOW) {
+            state.deaths.pop_front();
+        }
+        let Some(last) = state.deaths.back().copied() else { return Ok(()) };
+        let count = state.deaths.len();
+        if count >= MAX_DEATHS {
+            let again = state.deaths.front().map_or(DEATH_WINDOW, |first| DEATH_WINDOW.saturating_sub(now - *first));
+            let again = Duration::from_secs(again.as_secs() + 1);
+            return Err(ReadError::Unavailable(format!(
+                "its worker process ended {count} times within a minute; belljar starts it again in {}",
+                humantime::format_duration(again)
+            )));
+        }
+        // The first end costs no pause.
+        let doublings = u32::try_from(count).unwrap_or(u32::MAX).saturating_sub(2);
+        if count >= 2 {
+            sleep_until(last + FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings))).await;
+        }
+        Ok(())
+    }
+}
+
+/// The error of a call whose worker ended.
+fn died(worker: &RunningWorker) -> ReadError {
+    let why = worker.end().unwrap_or("it closed its socket");
+    ReadError::Internal(format!("the worker process of the mount ended: {why}"))
+}
+
+fn failed(error: ReadError, record: &CallRecord) -> Outcome {
+    Outcome { result: Err(error), usage: record.usage(), decisions: record.take_decisions() }
+}

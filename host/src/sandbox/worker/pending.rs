@@ -1,0 +1,202 @@
+//! The calls that run in a worker, on the front's side. What a worker says about a call is believed for that call only.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::grants::{
+    Broker, CallRecord, CallScope, DedicatedThread, FrontRequest, GrantKind, RecordEntry, UnfinishedCall,
+};
+use crate::model::{Consent, DecisionKind, Limits, Usage};
+use crate::sandbox::loaded_mount::MountRecord;
+use crate::sandbox::output::GuestOutput;
+use crate::sandbox::spec::Outcome;
+
+/// The most entries for the record of one call. The provider's own refusals are cut at a few dozen, and it can use only
+/// what was granted.
+const MAX_ENTRIES: usize = 20_000;
+
+/// The most streams that one call may have at once.
+const MAX_STREAMS: usize = 256;
+
+/// A worker broke the rules of the protocol. It is ended.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::sandbox) enum WorkerFault {
+    /// It answered a call that it was not given.
+    #[error("it answered a call that does not run")]
+    UnknownCall,
+    /// It sent more entries than a call can have.
+    #[error("it sent more than {MAX_ENTRIES} entries for the record of a call")]
+    TooManyEntries,
+    /// It named a kind of grant that does not exist, or that it does not decide about.
+    #[error("it sent a decision that it cannot make")]
+    ForgedDecision,
+    /// It opened more streams than a call can have.
+    #[error("it opened more than {MAX_STREAMS} streams for a call")]
+    TooManyStreams,
+}
+
+/// A call that runs in a worker.
+pub(in crate::sandbox) struct PendingCall {
+    pub(in crate::sandbox) mount: Arc<MountRecord>,
+    pub(in crate::sandbox) record: CallRecord,
+    pub(in crate::sandbox) limits: Limits,
+    pub(in crate::sandbox) consent: Vec<Consent>,
+    pub(in crate::sandbox) deadline: Instant,
+    /// `None` after the caller is gone.
+    pub(in crate::sandbox) reply: Option<oneshot::Sender<Outcome>>,
+    pub(in crate::sandbox) entries: usize,
+    /// What the call asks of the front. Made when it first asks.
+    pub(in crate::sandbox) broker: OnceLock<Arc<Broker>>,
+    /// The streams of the call. They end with it.
+    pub(in crate::sandbox) streams: JoinSet<()>,
+    pub(in crate::sandbox) _running: UnfinishedCall,
+}
+
+impl PendingCall {
+    /// Adds an entry to the record of the call.
+    fn add(&mut self, entry: RecordEntry) -> Result<(), WorkerFault> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            return Err(WorkerFault::TooManyEntries);
+        }
+        match entry {
+            RecordEntry::Decision(kind, target, verdict, cure) => {
+                let kind = GrantKind::find(&kind).ok_or(WorkerFault::ForgedDecision)?;
+                // The front itself decides about what it does for a call.
+                if verdict == DecisionKind::Allowed && !kind.is_used_in_workers {
+                    return Err(WorkerFault::ForgedDecision);
+                }
+                self.record.add_decision(kind.name, &target, verdict, || cure);
+            }
+            RecordEntry::Consent(consent) => {
+                let kind = GrantKind::find(&consent.grant).ok_or(WorkerFault::ForgedDecision)?;
+                self.record.request_consent(Consent { grant: kind.name.into(), target: consent.target });
+            }
+            RecordEntry::Progress(done, total, note) => self.record.report_progress(done, total, note),
+            RecordEntry::Printed(bytes, dropped) => {
+                let redactor = self.mount.grants.redactor();
+                let longest = redactor.map_or(0, crate::grants::secrets::Redactor::margin);
+                let output = GuestOutput::of_worker(self.limits.output, longest, &bytes, dropped);
+                self.mount.log(&output);
+            }
+        }
+        Ok(())
+    }
+
+    /// Serves a stream that the call asked for.
+    fn open(&mut self, request: FrontRequest, stream: UnixStream) -> Result<(), WorkerFault> {
+        while self.streams.try_join_next().is_some() {}
+        if self.streams.len() >= MAX_STREAMS {
+            return Err(WorkerFault::TooManyStreams);
+        }
+        let broker = Arc::clone(self.broker.get_or_init(|| {
+            let scope = CallScope {
+                mount: &self.mount.name,
+                limits: &self.limits,
+                deadline: self.deadline,
+                consent: &self.consent,
+                record: &self.record,
+                thread: &DedicatedThread::default(),
+                memory: &[],
+            };
+            Arc::new(self.mount.grants.broker(&scope))
+        }));
+        self.streams.spawn(async move { broker.serve(request, stream).await });
+        Ok(())
+    }
+
+    /// Records what the call used, as far as the worker says it.
+    fn record_usage(&self, usage: &Usage) {
+        self.record.fuel_left(self.limits.fuel.saturating_sub(usage.fuel));
+        self.record.memory_used(usage.memory.min(self.limits.memory));
+        self.record.cpu_used(usage.cpu);
+    }
+}
+
+/// The calls of one worker by their numbers. `None` after the worker has ended.
+pub(in crate::sandbox) struct PendingCalls(Mutex<Option<HashMap<u64, PendingCall>>>);
+
+impl PendingCalls {
+    pub(in crate::sandbox) fn new() -> Self {
+        Self(Mutex::new(Some(HashMap::new())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, PendingCall>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a call. False if the worker has ended.
+    pub(in crate::sandbox) fn add(&self, number: u64, call: PendingCall) -> bool {
+        match self.lock().as_mut() {
+            Some(calls) => calls.insert(number, call).is_none(),
+            None => false,
+        }
+    }
+
+    /// Runs `work` on a call.
+    fn with(
+        &self,
+        number: u64,
+        work: impl FnOnce(&mut PendingCall) -> Result<(), WorkerFault>,
+    ) -> Result<(), WorkerFault> {
+        let mut calls = self.lock();
+        calls.as_mut().and_then(|calls| calls.get_mut(&number)).map_or(Err(WorkerFault::UnknownCall), work)
+    }
+
+    /// Adds an entry to the record of a call.
+    pub(in crate::sandbox) fn add_entry(&self, number: u64, entry: RecordEntry) -> Result<(), WorkerFault> {
+        self.with(number, |call| call.add(entry))
+    }
+
+    /// Serves a stream that a call asked for.
+    pub(in crate::sandbox) fn open(
+        &self,
+        number: u64,
+        request: FrontRequest,
+        stream: UnixStream,
+    ) -> Result<(), WorkerFault> {
+        self.with(number, |call| call.open(request, stream))
+    }
+
+    /// Ends a call with an outcome.
+    pub(in crate::sandbox) fn answer(&self, number: u64, outcome: Outcome) -> Result<(), WorkerFault> {
+        let call = self.remove(number)?;
+        call.record_usage(&outcome.usage);
+        if let Some(reply) = call.reply {
+            // The caller may be gone.
+            let _ = reply.send(outcome);
+        }
+        Ok(())
+    }
+
+    /// Ends a call that was stopped.
+    pub(in crate::sandbox) fn gone(&self, number: u64, usage: &Usage) -> Result<(), WorkerFault> {
+        self.remove(number).map(|call| call.record_usage(usage))
+    }
+
+    fn remove(&self, number: u64) -> Result<PendingCall, WorkerFault> {
+        self.lock().as_mut().and_then(|calls| calls.remove(&number)).ok_or(WorkerFault::UnknownCall)
+    }
+
+    /// Marks a call whose caller is gone. True if it still runs.
+    pub(in crate::sandbox) fn withdraw(&self, number: u64) -> bool {
+        self.with(number, |call| {
+            call.reply = None;
+            call.streams.abort_all();
+            Ok(())
+        })
+        .is_ok()
+    }
+
+    /// Ends all calls: their callers get no outcome.
+    pub(in crate::sandbox) fn end(&self) {
+        let calls = self.lock().take();
+        // Dropped outside of the lock: callers wait for the end of a call.
+        drop(calls);
+    }
+}

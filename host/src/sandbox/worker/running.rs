@@ -1,0 +1,285 @@
+//! A running worker, on the front's side: its process, its socket, and its calls.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::frame::{FrameError, FrameReader, FrameSender};
+use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
+use super::pending::{PendingCall, PendingCalls, WorkerFault};
+use super::starter::{WorkerProcess, WorkerSettings};
+use crate::grants::LentGrants;
+use crate::model::text;
+use crate::sandbox::spec::Outcome;
+
+/// Bytes of a frame beside the largest result: names, usage, errors.
+const FRAME_SLACK: u64 = 1 << 20;
+
+/// The time in which a worker must be ready. It maps its code, and may wait for a processor.
+const READY_TIME: Duration = Duration::from_secs(60);
+
+/// The most characters of a reason that a worker gives.
+const MAX_REASON: usize = 400;
+
+/// How a worker names its complete wall.
+const FULL_WALL: &str = "full";
+
+/// A worker does not start.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::sandbox) enum WorkerError {
+    /// The operating system refuses the process or the socket.
+    #[error("cannot start a worker process: {0}")]
+    NotStarted(#[from] io::Error),
+    /// The socket fails, or the process ends.
+    #[error("the worker process ended while it started: {0}")]
+    Frame(#[from] FrameError),
+    /// The process ends.
+    #[error("the worker process ended while it started ({0})")]
+    Ended(String),
+    /// The worker says why.
+    #[error("the worker process cannot run the mount: {0}")]
+    Refused(String),
+    /// Its wall is not complete.
+    #[error("the configuration has wall = \"require\", but the wall of the worker process is incomplete: {0}; run a kernel with Landlock enabled (Linux 6.12 or newer), or set wall = \"best-effort\"")]
+    NoWall(String),
+    /// The worker does not become ready.
+    #[error("the worker process was not ready within {}", humantime::format_duration(READY_TIME))]
+    Late,
+}
+
+/// A running worker. Its process ends when this is dropped.
+pub(in crate::sandbox) struct RunningWorker {
+    shared: Arc<SharedWorker>,
+    reader: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    /// The directories that it has.
+    lent: LentGrants,
+    /// The state of its wall, as one word of its own.
+    pub(in crate::sandbox) wall: String,
+}
+
+struct SharedWorker {
+    process: Arc<dyn WorkerProcess>,
+    sender: FrameSender,
+    calls: PendingCalls,
+    next: AtomicU64,
+    /// The processor time that was charged to the mount.
+    charged: Mutex<Duration>,
+    /// Why it ended. Empty while it runs.
+    end: OnceLock<String>,
+}
+
+impl Drop for RunningWorker {
+    fn drop(&mut self) {
+        self.shared.process.kill();
+        self.reader.abort();
+        self.writer.abort();
+        let process = Arc::clone(&self.shared.process);
+        // The process must be waited for, and this may be a thread that must not block.
+        std::thread::spawn(move || process.wait());
+    }
+}
+
+impl RunningWorker {
+    /// Starts a worker, and waits until it is ready. `code` is the compiled code. `largest`: the largest result, in bytes.
+    pub(in crate::sandbox) async fn start(
+        settings: &WorkerSettings,
+        start: WorkerStart,
+        code: OwnedFd,
+        lent: LentGrants,
+        largest: u64,
+    ) -> Result<Arc<Self>, WorkerError> {
+        let starter = Arc::clone(&settings.starter);
+        let started = tokio::task::spawn_blocking(move || starter.start()).await;
+        let (process, socket) = started.map_err(io::Error::other)??;
+        let ended = EndOnDrop(Some(process));
+        socket.set_nonblocking(true)?;
+        let socket = Arc::new(UnixStream::from_std(socket)?);
+        let most = usize::try_from(largest.saturating_add(FRAME_SLACK)).unwrap_or(usize::MAX);
+        let mut frames = FrameReader::new(Arc::clone(&socket), most);
+        let sender = FrameSender::new(socket);
+        let mut files = vec![code];
+        files.extend(lent.files()?);
+        sender.send(&start, files)?;
+        let ready = async {
+            tokio::select! {
+                error = sender.run() => Err(error.into()),
+                first = frames.next::<ToFront>() => match first? {
+                    Some((ToFront::Ready(wall), _)) => Ok(text::excerpt(&wall, MAX_REASON)),
+                    Some((ToFront::Refused(why), _)) => Err(WorkerError::Refused(text::excerpt(&why, MAX_REASON))),
+                    Some(_) => Err(WorkerError::Refused("it did not say that it is ready".to_owned())),
+                    None => Err(WorkerError::Ended("it closed its socket".to_owned())),
+                },
+            }
+        };
+        let wall = match tokio::time::timeout(READY_TIME, ready).await {
+            Ok(Ok(wall)) if settings.needs_wall && wall != FULL_WALL => return Err(WorkerError::NoWall(wall)),
+            Ok(Ok(wall)) => wall,
+            Ok(Err(WorkerError::Frame(_) | WorkerError::Ended(_))) => return Err(WorkerError::Ended(ended.reason().await)),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(WorkerError::Late),
+        };
+        let process = ended.keep().ok_or_else(|| WorkerError::Ended("it is gone".to_owned()))?;
+        let shared = Arc::new(SharedWorker {
+            process,
+            sender,
+            calls: PendingCalls::new(),
+            next: AtomicU64::new(1),
+            charged: Mutex::default(),
+            end: OnceLock::new(),
+        });
+        let (reads, writes) = (Arc::clone(&shared), Arc::clone(&shared));
+        let reader = tokio::spawn(async move { reads.read(frames).await });
+        let writer = tokio::spawn(async move { drop(writes.sender.run().await) });
+        Ok(Arc::new(Self { shared, reader, writer, lent, wall }))
+    }
+
+    /// The directories that it has.
+    pub(in crate::sandbox) fn lent(&self) -> &LentGrants {
+        &self.lent
+    }
+
+    /// Why it ended. `None` while it runs.
+    pub(in crate::sandbox) fn end(&self) -> Option<&str> {
+        self.shared.end.get().map(String::as_str)
+    }
+
+    /// Ends it. Its calls fail with this reason.
+    pub(in crate::sandbox) fn kill(&self, why: &str) {
+        let _ = self.shared.end.set(why.to_owned());
+        self.shared.process.kill();
+        self.shared.calls.end();
+    }
+
+    /// Sends a call. `None` if the worker has ended.
+    pub(in crate::sandbox) fn send(
+        self: &Arc<Self>,
+        call: PendingCall,
+        message: impl FnOnce(u64) -> WorkerCall,
+    ) -> Option<SentCall> {
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let (reply, outcome) = oneshot::channel();
+        if !self.shared.calls.add(number, PendingCall { reply: Some(reply), ..call }) {
+            return None;
+        }
+        let sent = SentCall { worker: Arc::clone(self), number, outcome, is_over: false };
+        if self.shared.sender.send(&ToWorker::Call(Box::new(message(number))), Vec::new()).is_err() {
+            self.kill("its socket is closed");
+            return None;
+        }
+        Some(sent)
+    }
+
+    /// The processor time of the process since the last question.
+    pub(in crate::sandbox) fn uncharged_time(&self) -> Duration {
+        let mut charged = self.shared.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.shared.process.cpu_time().max(*charged);
+        let more = now.saturating_sub(*charged);
+        *charged = now;
+        more
+    }
+}
+
+/// A call that was sent to a worker. Dropping it stops the call.
+pub(in crate::sandbox) struct SentCall {
+    worker: Arc<RunningWorker>,
+    number: u64,
+    outcome: oneshot::Receiver<Outcome>,
+    is_over: bool,
+}
+
+impl SentCall {
+    /// Waits for the outcome. `None` if the worker has ended.
+    pub(in crate::sandbox) async fn outcome(&mut self) -> Option<Outcome> {
+        let outcome = (&mut self.outcome).await.ok();
+        self.is_over = true;
+        outcome
+    }
+}
+
+impl Drop for SentCall {
+    fn drop(&mut self) {
+        let shared = &self.worker.shared;
+        if !self.is_over && shared.calls.withdraw(self.number) {
+            // If the socket is closed, the call has ended.
+            let _ = shared.sender.send(&ToWorker::Cancel(self.number), Vec::new());
+        }
+    }
+}
+
+impl SharedWorker {
+    /// Receives what the worker says, until it ends or breaks a rule.
+    async fn read(&self, mut frames: FrameReader) {
+        let why = loop {
+            match frames.next::<ToFront>().await {
+                Ok(Some((message, _))) => match self.take(message) {
+                    Ok(()) => {}
+                    Err(fault) => break Some(fault.to_string()),
+                },
+                Ok(None) => break None,
+                Err(FrameError::Socket(_) | FrameError::Truncated) => break None,
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        self.process.kill();
+        let process = Arc::clone(&self.process);
+        let ended = tokio::task::spawn_blocking(move || process.wait()).await.unwrap_or_default();
+        let _ = self.end.set(why.unwrap_or(ended));
+        self.calls.end();
+    }
+
+    fn take(&self, message: ToFront) -> Result<(), WorkerFault> {
+        match message {
+            ToFront::Outcome(number, outcome) => self.calls.answer(number, *outcome),
+            ToFront::Gone(number, usage) => self.calls.gone(number, &usage),
+            ToFront::Entry(number, entry) => self.calls.add_entry(number, entry),
+            ToFront::Open(number, id, request) => {
+                let (own, lent) = match UnixStream::pair() {
+                    Ok((own, lent)) => (own, lent.into_std().ok().map(OwnedFd::from)),
+                    // The call gets no stream, because this process has no descriptor left.
+                    Err(_) => return Ok(drop(self.sender.send(&ToWorker::Stream(id), Vec::new()))),
+                };
+                self.calls.open(number, request, own)?;
+                // If the socket is closed, the reader notices it.
+                let _ = self.sender.send(&ToWorker::Stream(id), lent.into_iter().collect());
+                Ok(())
+            }
+            ToFront::Ready(_) | ToFront::Refused(_) => Err(WorkerFault::UnknownCall),
+        }
+    }
+}
+
+/// A process that ends when it does not become ready.
+struct EndOnDrop(Option<Arc<dyn WorkerProcess>>);
+
+impl EndOnDrop {
+    fn keep(mut self) -> Option<Arc<dyn WorkerProcess>> {
+        self.0.take()
+    }
+
+    /// Waits for the end of the process, and says how it ended.
+    async fn reason(mut self) -> String {
+        let Some(process) = self.0.take() else { return String::new() };
+        tokio::task::spawn_blocking(move || {
+            process.kill();
+            process.wait()
+        })
+        .await
+        .unwrap_or_default()
+    }
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        if let Some(process) = self.0.take() {
+            process.kill();
+            std::thread::spawn(move || process.wait());
+        }
+    }
+}
