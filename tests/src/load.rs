@@ -50,10 +50,15 @@ fn machine() -> u64 {
 
 /// The ticks of this process, of the processes that it started, of those that they started, and of all that ended.
 fn own() -> u64 {
+    ticks_of(std::process::id())
+}
+
+/// The ticks of a process, of the processes that it started, of those that they started, and of all that ended.
+pub(crate) fn ticks_of(pid: u32) -> u64 {
     let all = fs::read_dir("/proc").expect("a /proc").flatten();
     let stats = all.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
     let all: HashMap<u32, ProcessTimes> = stats.filter_map(|stat| process_times(&stat)).collect();
-    ticks_below(std::process::id(), &all)
+    ticks_below(pid, &all)
 }
 
 /// The ticks of the process `top`, and of all processes below it.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::load;
 use crate::wait::{DEADLINE, wait_until_within};
 
 /// The longest time until a process ends after SIGTERM or the end of its input. The shutdown of the host has a shorter
@@ -112,12 +113,9 @@ impl Process {
         self.status_field("VmHWM:")
     }
 
-    /// The processor time of the process and of its ended children, in clock ticks of 10 ms.
+    /// The processor time of the process and of all processes that it started, in clock ticks of 10 ms.
     pub fn cpu_ticks(&self) -> u64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("the process runs");
-        // The name in parentheses may hold spaces; utime, stime, cutime and cstime are fields 14 to 17.
-        let (_, rest) = stat.rsplit_once(')').expect("a stat line has a name");
-        rest.split_whitespace().skip(11).take(4).map(|field| field.parse::<u64>().expect("a tick count")).sum()
+        load::ticks_of(self.id())
     }
 
     /// The exit status. `None` if the process still runs. Unlike [`Process::wait`], this method does not reap the child.

@@ -10,6 +10,7 @@ pub struct Media {
     /// Its MIME type.
     pub mime_type: String,
     /// Its bytes.
+    #[serde(with = "serde_bytes")]
     pub data: Vec<u8>,
 }
 

@@ -148,7 +148,7 @@ pub enum Body {
     /// Valid UTF-8.
     Text(String),
     /// Arbitrary bytes.
-    Blob(Vec<u8>),
+    Blob(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 
 impl Body {

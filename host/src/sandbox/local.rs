@@ -21,9 +21,6 @@ use crate::interfaces::{self, Exports};
 use crate::limits::Permit;
 use crate::model::{Digest, Limits, MountName, ReadError, text};
 
-/// File descriptors for each call of a worker process, which has no other use for them.
-const WORKER_DESCRIPTORS: usize = 2048;
-
 /// The settings of a sandbox.
 pub struct SandboxOptions {
     /// Calls at once, over all mounts. Includes calls that were answered but whose threads hang.
@@ -99,12 +96,11 @@ impl Sandbox {
         })
     }
 
-    /// The sandbox of a worker process, with room for `calls` calls.
+    /// The sandbox of a worker process, with room for `calls` calls and the file `descriptors` of all of them.
     ///
     /// # Errors
     /// As [`Sandbox::new`].
-    pub(super) fn for_worker(calls: u32) -> Result<Self, SandboxError> {
-        let descriptors = usize::try_from(calls).unwrap_or(usize::MAX).saturating_mul(WORKER_DESCRIPTORS);
+    pub(super) fn for_worker(calls: u32, descriptors: usize) -> Result<Self, SandboxError> {
         Self::new(SandboxOptions { calls, cache: None, descriptors, compiler: Arc::new(NoCompiler), workers: None })
     }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-use super::worker_wall;
+use super::{open_files, worker_wall};
 #[cfg(feature = "unguarded")]
 use crate::model::guard;
 use crate::sandbox::{WorkerProcess, WorkerStarter, serve_worker};
@@ -134,7 +134,9 @@ pub(crate) fn child() -> ExitCode {
     // Ends this process if the front is killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::FAILURE };
-    match serve_worker(UnixStream::from(socket), worker_wall::raise) {
+    // A part is for the sockets of the process itself.
+    let descriptors = usize::try_from(open_files::limit() / 4 * 3).unwrap_or(usize::MAX);
+    match serve_worker(UnixStream::from(socket), descriptors, worker_wall::raise) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

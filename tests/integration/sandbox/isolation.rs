@@ -83,8 +83,8 @@ fn a_guest_cannot_write_a_line_of_the_hosts_log() {
     client.text("belljar://hostile/print/0");
     let ended = client.close();
     assert!(ended.stderr.contains("desrever"), "{}", ended.stderr);
-    // Each line begins with the time.
-    for line in ended.stderr.lines() {
+    // Each line begins with the time, but the one by which a build without guards names itself.
+    for line in ended.stderr.lines().filter(|line| !line.starts_with("belljar: this build is for tests")) {
         assert!(line.starts_with("20") && line.as_bytes()[10] == b'T', "{line:?}");
     }
 }

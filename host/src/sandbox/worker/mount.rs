@@ -123,7 +123,7 @@ impl WorkerMount {
         outcome.result = match outcome.result {
             Ok(reply) => check_size(reply, limits.result),
             // The worker knows only the rest of the time.
-            Err(ReadError::Exhausted(Limit { kind: LimitKind::Time, .. })) => {
+            Err(ReadError::Exhausted(Limit { kind: LimitKind::Time | LimitKind::ListTime, .. })) => {
                 Err(ReadError::Exhausted(permit.time_limit()))
             }
             Err(error) => Err(error),

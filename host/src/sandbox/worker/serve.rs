@@ -57,13 +57,15 @@ impl From<FrameError> for WorkerEnd {
     }
 }
 
-/// Serves the front at the other end of `socket` until it closes it. `raise` raises the wall, before the first thread
+/// Serves the front at the other end of `socket` until it closes it. `descriptors`: how many files all calls together may
+/// hold open. `raise` raises the wall, before the first thread
 /// starts and before anything of the component is mapped, and names its state.
 ///
 /// # Errors
 /// Why it ended before that.
 pub fn serve_worker(
     socket: StdUnixStream,
+    descriptors: usize,
     raise: impl FnOnce(&WorkerFiles<'_>) -> String,
 ) -> Result<(), WorkerEnd> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -80,7 +82,7 @@ pub fn serve_worker(
             false => "off".to_owned(),
         };
         let link = Arc::new(FrontLink { sender: FrameSender::new(socket), next: AtomicU64::new(1), opening: Mutex::default() });
-        let first = match WorkerHost::new(&start, &code, directories) {
+        let first = match WorkerHost::new(&start, &code, (directories, descriptors)) {
             Ok(host) => Ok(Arc::new(host)),
             Err(why) => Err(why.to_string()),
         };
@@ -122,11 +124,15 @@ struct WorkerHost {
 }
 
 impl WorkerHost {
-    fn new(start: &WorkerStart, code: &File, directories: Vec<File>) -> Result<Self, StartError> {
+    fn new(
+        start: &WorkerStart,
+        code: &File,
+        (directories, descriptors): (Vec<File>, usize),
+    ) -> Result<Self, StartError> {
         let name = MountName::new(&start.name)?;
         let grants = MountGrants::of_worker(&start.grants, directories)?;
         let concurrency = u32::try_from(start.limits.concurrency).unwrap_or(u32::MAX);
-        let sandbox = Sandbox::for_worker(limits::sandbox_capacity(concurrency))?;
+        let sandbox = Sandbox::for_worker(limits::sandbox_capacity(concurrency), descriptors)?;
         let mount = sandbox.load_file(&name, code, grants)?;
         let budget = MemoryBudget::new(start.total_memory);
         // A stopped call may hold its turn for a moment longer than in the front.
