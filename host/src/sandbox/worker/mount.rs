@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::message::{CallExtras, WorkerCall, WorkerStart};
 use super::pending::PendingCall;
-use super::running::RunningWorker;
+use super::running::{RunningWorker, UnsentCall};
 use super::starter::WorkerSettings;
 use crate::grants::secrets::Redactor;
 use crate::grants::{CallRecord, CallScope, DedicatedThread};
@@ -26,6 +26,9 @@ use crate::sandbox::spec::{CallSpec, Outcome};
 
 /// How many workers of a mount may end within [`DEATH_WINDOW`] before it is given up for a time.
 const MAX_DEATHS: usize = 5;
+
+/// How often a call is given to a new worker, because the last one ended before it got the call.
+const MAX_TRIES: usize = 3;
 
 /// The time in which ended workers are counted.
 const DEATH_WINDOW: Duration = Duration::from_secs(60);
@@ -71,11 +74,6 @@ impl WorkerMount {
         record.begin(spec.limits.fuel);
         let redactor = variant.grants.redactor();
         let (limits, deadline) = (spec.limits.clone(), permit.deadline());
-        let worker = match timeout_at(deadline, self.0.get(mount)).await {
-            Ok(Ok(worker)) => worker,
-            Ok(Err(error)) => return failed(error, record),
-            Err(_) => return failed(ReadError::Exhausted(permit.time_limit()), record),
-        };
         let thread = DedicatedThread::default();
         let scope = CallScope {
             mount: &mount.name,
@@ -103,10 +101,23 @@ impl WorkerMount {
             streams: JoinSet::new(),
             _running: running,
         };
-        let time_left = deadline.saturating_duration_since(Instant::now());
-        let message = |number| WorkerCall { number, spec, extras, time_left };
-        let Some(mut sent) = worker.send(pending, message) else {
-            return failed(died(&worker), record);
+        let message = WorkerCall { number: 0, spec, extras, time_left: Duration::ZERO };
+        let mut unsent = Box::new(UnsentCall { pending, message });
+        let mut tries = 0;
+        let (worker, mut sent, time_left) = loop {
+            let worker = match timeout_at(deadline, self.0.get(mount)).await {
+                Ok(Ok(worker)) => worker,
+                Ok(Err(error)) => return failed(error, record),
+                Err(_) => return failed(ReadError::Exhausted(permit.time_limit()), record),
+            };
+            let time_left = deadline.saturating_duration_since(Instant::now());
+            unsent.message.time_left = time_left;
+            match worker.send(unsent) {
+                Ok(sent) => break (worker, sent, time_left),
+                // The worker ended before it got the call, so a new one may run it.
+                Err(back) if tries < MAX_TRIES => (unsent, tries) = (back, tries + 1),
+                Err(_) => return failed(died(&worker), record),
+            }
         };
         // The worker ends the call at its deadline. One that does not is hung, or lies.
         let end = deadline + (time_left / 10).max(MIN_GRACE);

@@ -130,11 +130,11 @@ impl PendingCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. False if the worker has ended.
-    pub(in crate::sandbox) fn add(&self, number: u64, call: PendingCall) -> bool {
+    /// Adds a call. Gives it back if the worker has ended.
+    pub(in crate::sandbox) fn add(&self, number: u64, call: PendingCall) -> Option<PendingCall> {
         match self.lock().as_mut() {
-            Some(calls) => calls.insert(number, call).is_none(),
-            None => false,
+            Some(calls) => calls.insert(number, call),
+            None => Some(call),
         }
     }
 
@@ -179,7 +179,8 @@ impl PendingCalls {
         self.remove(number).map(|call| call.record_usage(usage))
     }
 
-    fn remove(&self, number: u64) -> Result<PendingCall, WorkerFault> {
+    /// Takes a call out.
+    pub(in crate::sandbox) fn remove(&self, number: u64) -> Result<PendingCall, WorkerFault> {
         self.lock().as_mut().and_then(|calls| calls.remove(&number)).ok_or(WorkerFault::UnknownCall)
     }
 

@@ -157,23 +157,28 @@ impl RunningWorker {
         self.shared.calls.end();
     }
 
-    /// Sends a call. `None` if the worker has ended.
-    pub(in crate::sandbox) fn send(
-        self: &Arc<Self>,
-        call: PendingCall,
-        message: impl FnOnce(u64) -> WorkerCall,
-    ) -> Option<SentCall> {
+    /// Sends a call.
+    ///
+    /// # Errors
+    /// Gives the call back if the worker has ended, and so has not begun it.
+    pub(in crate::sandbox) fn send(self: &Arc<Self>, unsent: Box<UnsentCall>) -> Result<SentCall, Box<UnsentCall>> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (reply, outcome) = oneshot::channel();
-        if !self.shared.calls.add(number, PendingCall { reply: Some(reply), ..call }) {
-            return None;
+        let UnsentCall { mut pending, mut message } = *unsent;
+        pending.reply = Some(reply);
+        message.number = number;
+        if let Some(pending) = self.shared.calls.add(number, pending) {
+            return Err(Box::new(UnsentCall { pending, message }));
         }
-        let sent = SentCall { worker: Arc::clone(self), number, outcome, is_over: false };
-        if self.shared.sender.send(&ToWorker::Call(Box::new(message(number))), Vec::new()).is_err() {
-            self.kill("its socket is closed");
-            return None;
+        let message = ToWorker::Call(Box::new(message));
+        if self.shared.sender.send(&message, Vec::new()).is_err() {
+            let pending = self.shared.calls.remove(number);
+            self.kill("it closed its socket");
+            if let (Ok(pending), ToWorker::Call(message)) = (pending, message) {
+                return Err(Box::new(UnsentCall { pending, message: *message }));
+            }
         }
-        Some(sent)
+        Ok(SentCall { worker: Arc::clone(self), number, outcome, is_over: false })
     }
 
     /// The processor time of the process since the last question.
@@ -184,6 +189,12 @@ impl RunningWorker {
         *charged = now;
         more
     }
+}
+
+/// A call that no worker has got yet.
+pub(in crate::sandbox) struct UnsentCall {
+    pub(in crate::sandbox) pending: PendingCall,
+    pub(in crate::sandbox) message: WorkerCall,
 }
 
 /// A call that was sent to a worker. Dropping it stops the call.
