@@ -12,6 +12,7 @@ mod directory;
 mod disks;
 mod editor;
 mod error;
+mod front_directory;
 mod kind;
 mod load;
 mod memory;

@@ -69,6 +69,10 @@ impl Grant for Env {
         !mount.0.is_empty()
     }
 
+    fn variables(mount: &EnvMountState) -> Vec<(String, Zeroizing<String>)> {
+        mount.0.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect()
+    }
+
     fn secrets(mount: &EnvMountState) -> Vec<Arc<Secret>> {
         mount.0.iter().flat_map(|variable| &variable.secrets).cloned().collect()
     }
