@@ -35,5 +35,9 @@ mod wiped;
 pub(super) use broker::HttpBroker;
 pub use call_state::HttpCallState;
 pub use error::{HttpError, MethodError, OriginGrantError, OriginGrantProblem, TargetError};
+#[cfg_attr(
+    not(test),
+    expect(unused_imports, reason = "the function that assembles the grants of a worker process names it")
+)]
 pub(super) use mount_state::HttpMountState;
 pub use name::Http;

@@ -113,7 +113,11 @@ impl TestCall {
 
     /// The decisions in the front, and those of the call in a process of its own.
     pub(in crate::grants) fn decisions(&self) -> [Vec<Decision>; 2] {
-        [&self.front.record, &self.local].map(|record| record.take_decisions().decisions().to_vec())
+        let [front, own] = [&self.front.record, &self.local].map(CallRecord::take_decisions);
+        if !own.decisions().is_empty() {
+            assert_eq!((front.requested(), front.has_acted), (own.requested(), own.has_acted));
+        }
+        [front, own].map(|log| log.decisions().to_vec())
     }
 
     /// The limit that was reached: in the front, in the worker, and by the call in a process of its own.

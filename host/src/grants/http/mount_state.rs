@@ -27,6 +27,10 @@ pub struct HttpMountState {
 
 impl HttpMountState {
     /// The state of a mount in a worker process, where the front decides and connects.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the function that assembles the grants of a worker process calls it")
+    )]
     pub(in crate::grants) fn of_worker(handover: &NetworkHandover) -> Self {
         let hidden = handover.hidden_headers.iter().filter_map(|name| name.parse().ok());
         Self {

@@ -62,6 +62,10 @@ impl SocketsMountState {
     }
 
     /// The state of a mount in a worker process, where the front connects.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the function that assembles the grants of a worker process calls it")
+    )]
     pub(in crate::grants) fn of_worker(handover: &NetworkHandover) -> Self {
         let endpoint = |given: &EndpointHandover| match parse_host_and_port(&given.host) {
             Ok((host, None)) => Some((host, given.port, given.host_memory)),

@@ -28,6 +28,10 @@ pub struct SystemMountState(Option<Arc<dyn MemoryDirectory>>);
 
 impl SystemMountState {
     /// The directory of a mount in a worker process, where the front makes the files.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the function that assembles the grants of a worker process calls it")
+    )]
     pub(in crate::grants) fn of_worker(handover: &NetworkHandover) -> Self {
         let own = handover.directories.iter().find(|directory| directory.kind == NAME);
         let directory = own.map(|own| {

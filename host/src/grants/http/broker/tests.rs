@@ -143,18 +143,20 @@ async fn both_bodies_of_a_post_are_streamed() {
     let (_call, mut worker, _) = call(port, Limits::default().traffic);
     let (pieces, mut next) = mpsc::channel::<Bytes>(1);
     let stream = futures_util::stream::poll_fn(move |cx| next.poll_recv(cx).map(|piece| Some(Ok(Frame::data(piece?)))));
-    pieces.send("one".into()).await.unwrap();
+    // Longer than the secret, because the redactor keeps bytes that could begin one.
+    pieces.send(vec![1; 2000].into()).await.unwrap();
     let uri = format!("http://127.0.0.1:{port}/");
     let mut response = send(&mut worker, request(Method::POST, uri.clone(), StreamBody::new(stream))).await.unwrap();
     assert_eq!(response.headers()["seen"], "***********************", "{TOKEN} was added, and is masked");
     // The first piece comes back before the second one is sent.
     let mut echoed = response.body_mut().frame().await.unwrap().unwrap().into_data().unwrap().to_vec();
-    pieces.send("two".into()).await.unwrap();
+    assert!(!echoed.is_empty());
+    pieces.send(vec![2; 2000].into()).await.unwrap();
     drop(pieces);
     while let Some(frame) = response.body_mut().frame().await {
         echoed.extend_from_slice(frame.unwrap().data_ref().unwrap());
     }
-    assert_eq!(echoed, b"onetwo");
+    assert!(echoed == [[1; 2000], [2; 2000]].concat());
     // A long body is cut into frames, and stays whole.
     let long = vec![7; 700_000];
     let response = send(&mut worker, request(Method::POST, uri, full(long.clone()))).await.unwrap();
@@ -167,7 +169,7 @@ async fn a_denied_origin_has_the_same_error_decision_and_consent() {
     for (method, uri) in [
         (Method::GET, "https://example.com/x"),
         (Method::DELETE, "http://127.0.0.1:1/x"),
-        (Method::GET, "http://127.0.0.1:1/..%2fx"),
+        (Method::GET, "http://u:p@127.0.0.1:1/"),
         (Method::TRACE, "http://127.0.0.1:1/"),
     ] {
         let worker = send(&mut worker, request(method.clone(), uri.to_owned(), empty())).await.map(|_| ());
