@@ -8,7 +8,6 @@ use super::parts::SystemPart;
 use crate::grants::memory_directory::{MemoryDirectory, MemoryFile, MemoryFileError};
 
 /// The names of the files that the mount may open, sorted.
-#[cfg_attr(not(test), expect(dead_code, reason = "only a worker process makes it"))]
 pub(super) struct FrontSystemDirectory(pub(super) Vec<&'static str>);
 
 impl MemoryDirectory for FrontSystemDirectory {
