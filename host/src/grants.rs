@@ -38,6 +38,8 @@ pub mod drive_timeout;
 pub mod edit;
 mod editor;
 pub mod env;
+mod file_exchange;
+mod frames;
 mod front;
 pub mod fs;
 mod grant;
@@ -50,6 +52,7 @@ mod memory_directory;
 pub mod mountinfo;
 mod need;
 pub mod network;
+mod network_handover;
 pub mod postgres;
 pub mod secrets;
 mod sockets;
@@ -61,11 +64,12 @@ pub mod view;
 mod wasi;
 
 pub use ambient::Ambient;
-pub use broker::Broker;
+pub use broker::{Broker, Serving};
 pub use call_record::{CallRecord, UnfinishedCall};
 pub use declared_needs::{Needs, NeedsError, SECTION};
 pub use dedicated_thread::DedicatedThread;
 pub use editor::{GrantEditor, GrantSuggestion};
+pub use frames::FrameError;
 pub use front::{Front, FrontRequest, Opening, RecordEntry};
 pub use grant::{CallScope, Grant, GrantView, Powers};
 pub use handover::{GrantsHandover, LentGrants};
@@ -75,5 +79,6 @@ pub use list::{
     CallGrants, ConfigureError, GrantConfig, GrantKind, HasCallGrants, KINDS, MountGrants, PerPrincipalGrants, link,
 };
 pub use need::Need;
+pub use network_handover::{EndpointHandover, MemoryHandover, NetworkHandover};
 pub use trusted_owner::{is_trusted_owner, is_writable_by_others};
 pub(crate) use wasi::wasi;

@@ -39,7 +39,7 @@ pub use call_state::FsCallState;
 pub use config::FsConfig;
 pub use error::{DirectoryGrantError, OpenError};
 pub use kind::FsMountState;
-pub use lent::{DirectoryHandover, LentDirectories};
+pub use lent::{DirectoryLoan, LentDirectories};
 pub use name::Fs;
 
 #[cfg(test)]

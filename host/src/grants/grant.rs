@@ -8,6 +8,7 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 use wasmtime_wasi::{WasiCtxBuilder, WasiView};
 use wasmtime_wasi_http::WasiHttpView;
+use zeroize::Zeroizing;
 
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
@@ -171,6 +172,11 @@ pub trait Grant: Sized + 'static {
 
     /// The directories of files in memory that calls see.
     fn memory_directories(_mount: &Self::MountState) -> Vec<Arc<dyn MemoryDirectory>> {
+        Vec::new()
+    }
+
+    /// The environment variables that calls see: names and values.
+    fn variables(_mount: &Self::MountState) -> Vec<(String, Zeroizing<String>)> {
         Vec::new()
     }
 

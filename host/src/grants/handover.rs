@@ -3,20 +3,27 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
-use super::fs::{DirectoryHandover, LentDirectories};
+use super::fs::{DirectoryLoan, FsMountState, LentDirectories};
 use super::grant::CallScope;
+use super::http::HttpMountState;
 use super::list::{ConfigureError, GrantConfig, MountGrants};
+use super::network_handover::NetworkHandover;
+use super::sockets::SocketsMountState;
+use super::system::SystemMountState;
 
 /// The grants of a mount as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantsHandover {
     /// The granted directories, in the order of their descriptors.
-    pub(super) directories: Vec<DirectoryHandover>,
+    pub(super) directories: Vec<DirectoryLoan>,
+    /// What the front does for calls.
+    pub(super) network: NetworkHandover,
 }
 
 /// The grants of a mount for a worker, and the directories that go with them.
@@ -40,7 +47,7 @@ impl MountGrants {
     /// The grants for a worker process, with the directories that are there now.
     pub fn lend(&self) -> LentGrants {
         let (directories, handed) = self.fs.lend();
-        LentGrants { handover: GrantsHandover { directories: handed }, directories }
+        LentGrants { handover: GrantsHandover { directories: handed, network: self.network_handover() }, directories }
     }
 
     /// True if `lent` still has the directories of the mount. False if one of them came, went, or was replaced. Never
@@ -60,19 +67,18 @@ impl MountGrants {
         self.fs.record_absent(scope);
     }
 
-    /// The environment variables that calls get. They may contain secrets.
-    pub fn variables(&self) -> Vec<(String, String)> {
-        self.env.variables()
-    }
-
     /// The grants of a mount in a worker process. `files` are the descriptors of the directories, in their order.
     ///
     /// # Errors
     /// If the descriptors are not the granted directories.
     pub fn of_worker(handover: &GrantsHandover, files: Vec<File>) -> Result<Self, ConfigureError> {
         let mut grants = GrantConfig::default().configure(&Ambient::default())?;
-        let fs = super::fs::FsMountState::of_worker(&handover.directories, files);
+        let fs = FsMountState::of_worker(&handover.directories, files);
         grants.fs = fs.map_err(|source| ConfigureError { kind: "fs", source: source.into() })?;
+        let network = &handover.network;
+        grants.http = Arc::new(HttpMountState::of_worker(network));
+        grants.sockets = Arc::new(SocketsMountState::of_worker(network));
+        grants.system = SystemMountState::of_worker(network);
         Ok(grants)
     }
 }

@@ -17,18 +17,23 @@ pub mod service_client;
 pub mod service_metadata;
 pub mod service_url;
 
+mod broker;
 mod call_state;
 mod client_connection;
 mod connect;
 mod editor;
 mod error;
 mod exchange;
+mod exchange_frames;
+mod front_exchange;
 mod headers;
 mod kind;
 mod mount_state;
 mod name;
 mod wiped;
 
+pub(super) use broker::HttpBroker;
 pub use call_state::HttpCallState;
 pub use error::{HttpError, MethodError, OriginGrantError, OriginGrantProblem, TargetError};
+pub(super) use mount_state::HttpMountState;
 pub use name::Http;

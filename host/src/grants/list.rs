@@ -10,14 +10,19 @@ use toml_edit::TableLike;
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_http::WasiHttpHooks;
+use zeroize::Zeroizing;
 
 use super::ambient::Ambient;
+use super::broker::Broker;
 use super::call_record::CallRecord;
 use super::edit::{EditDirectories, EditError, Flag, GrantArgs};
 use super::editor::{GrantEditor, GrantSuggestion};
 use super::grant::{CallScope, Grant, GrantView, HasCallState, Powers};
+use super::http::HttpCallState;
 use super::kind_error::KindError;
+use super::memory_directory::MemoryDirectory;
 use super::need::{Need, NeedSchema};
+use super::network_handover::{MemoryHandover, NetworkHandover};
 use super::secrets::{PrincipalSecretError, Redactor, SecretTemplate, Secrets};
 use super::sockets::{self, HasSockets, SocketsCallState, SocketsMountState};
 use super::{env, fs, http, postgres, system, tcp, view};
@@ -37,7 +42,7 @@ macro_rules! grants {
         )* }
 
         /// The grants of a mount as handles, made by [`GrantConfig::configure`].
-        pub struct MountGrants { $(pub(super) $field: <$kind as Grant>::MountState,)* sockets: Arc<SocketsMountState>, pub(super) redactor: Option<Arc<Redactor>>, per_principal: Option<PerPrincipalGrants> }
+        pub struct MountGrants { $(pub(super) $field: <$kind as Grant>::MountState,)* pub(super) sockets: Arc<SocketsMountState>, pub(super) redactor: Option<Arc<Redactor>>, per_principal: Option<PerPrincipalGrants> }
 
         /// The grants that one call holds, made by [`MountGrants::open`].
         pub struct CallGrants { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::CallState,)* sockets: SocketsCallState, record: CallRecord }
@@ -246,13 +251,26 @@ macro_rules! grants {
                 all
             }
 
+            /// The environment variables that calls see: names and values. For a worker process.
+            pub fn variables(&self) -> Vec<(String, Zeroizing<String>)> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::variables(&self.$field));)*
+                all
+            }
+
+            /// The directories of files in memory that calls see.
+            fn memory_directories(&self) -> Vec<Arc<dyn MemoryDirectory>> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::memory_directories(&self.$field));)*
+                all
+            }
+
             /// Opens every grant for one call. From then on, the call's record masks the secrets of this mount.
             pub fn open(&self, wasi: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> CallGrants {
                 if let Some(redactor) = &self.redactor {
                     scope.record.mask_with(redactor);
                 }
-                let mut memory = Vec::new();
-                $(memory.extend(<$kind as Grant>::memory_directories(&self.$field));)*
+                let memory = self.memory_directories();
                 let scope = &CallScope { memory: &memory, ..*scope };
                 CallGrants { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* sockets: SocketsCallState::open(&self.sockets, scope), record: scope.record.clone() }
             }
@@ -418,6 +436,29 @@ impl MountGrants {
     /// grants themselves.
     pub fn per_principal(&self) -> Option<&PerPrincipalGrants> {
         self.per_principal.as_ref()
+    }
+
+    /// What a worker process has to know of the grants whose work the front does.
+    pub fn network_handover(&self) -> NetworkHandover {
+        let directories = self.memory_directories().into_iter().map(|directory| MemoryHandover {
+            kind: directory.kind().to_owned(),
+            names: directory.names().into_iter().map(str::to_owned).collect(),
+        });
+        NetworkHandover {
+            hidden_headers: self.http.hidden_headers(),
+            endpoints: self.sockets.handover(),
+            directories: directories.collect(),
+        }
+    }
+
+    /// Opens what the front does for one call in a worker process. From then on, the call's record masks the secrets of
+    /// this mount.
+    pub fn broker(&self, scope: &CallScope<'_>) -> Broker {
+        if let Some(redactor) = &self.redactor {
+            scope.record.mask_with(redactor);
+        }
+        let (http, sockets) = (HttpCallState::new(&self.http, scope), SocketsCallState::open(&self.sockets, scope));
+        Broker::new(http, sockets, self.memory_directories(), scope)
     }
 
     /// Masks the mount's secrets in its results. `None`: the mount has no secrets.

@@ -6,12 +6,16 @@
 //!
 //! UDP, listening, binding and every other name or address are refused and recorded.
 
+mod broker;
 mod call_state;
+mod connection_frames;
+mod front_connection;
 mod functions;
 mod mount_state;
 mod socket;
 mod streams;
 
+pub(super) use broker::serve_connection;
 pub(super) use call_state::SocketsCallState;
 pub(super) use functions::{HasSockets, link};
 pub(super) use mount_state::SocketsMountState;

@@ -12,6 +12,7 @@ mod directory;
 mod disks;
 mod editor;
 mod error;
+mod front_directory;
 mod kind;
 mod load;
 mod memory;
@@ -27,6 +28,7 @@ mod snapshots;
 pub use capabilities::drop_capabilities;
 pub use config::SystemConfig;
 pub use error::SystemGrantError;
+pub use kind::SystemMountState;
 pub use name::System;
 
 #[cfg(test)]

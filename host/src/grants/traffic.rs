@@ -45,6 +45,11 @@ impl TrafficUsage {
         Err(TrafficExceeded(cap))
     }
 
+    /// Notes a limit that was reached in the front.
+    pub(super) fn note_limit(&self, limit: Limit) {
+        self.reached_limit.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(limit);
+    }
+
     /// The first limit that was reached. `None`: no limit was reached.
     pub(super) fn reached_limit(&self) -> Option<Limit> {
         *self.reached_limit.lock().unwrap_or_else(PoisonError::into_inner)

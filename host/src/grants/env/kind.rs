@@ -37,13 +37,6 @@ struct Variable {
     secrets: Vec<Arc<Secret>>,
 }
 
-impl EnvMountState {
-    /// The names and values.
-    pub(in crate::grants) fn variables(&self) -> Vec<(String, String)> {
-        self.0.iter().map(|variable| (variable.name.clone(), variable.value.to_string())).collect()
-    }
-}
-
 impl Grant for Env {
     const NAME: &'static str = "env";
     const IMPORTS: &'static [&'static str] = &["wasi:cli/environment"];
@@ -74,6 +67,10 @@ impl Grant for Env {
 
     fn is_granted(mount: &EnvMountState) -> bool {
         !mount.0.is_empty()
+    }
+
+    fn variables(mount: &EnvMountState) -> Vec<(String, Zeroizing<String>)> {
+        mount.0.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect()
     }
 
     fn secrets(mount: &EnvMountState) -> Vec<Arc<Secret>> {

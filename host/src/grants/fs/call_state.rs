@@ -124,16 +124,21 @@ impl FsCallState {
     }
 
     /// Adds the result of opening a file in memory to the call's record, and returns the file or the error for the guest.
-    /// Only the directory's own names are recorded, so they are few.
+    /// Only the directory's own names are recorded, so they are few. `is_recorded`: the front has recorded the result.
     pub(super) fn record_memory_file(
         &mut self,
         operation: FileOperation,
         dir: &dyn MemoryDirectory,
         name: &str,
         opened: Result<Arc<MemoryFile>, MemoryFileError>,
+        is_recorded: bool,
     ) -> Result<Arc<MemoryFile>, ErrorCode> {
         let path = format!("{}/{name}", dir.guest());
-        let add = |target: &str, verdict, cure| self.record.add_decision(dir.kind(), target, verdict, || cure);
+        let add = |target: &str, verdict, cure| {
+            if !is_recorded {
+                self.record.add_decision(dir.kind(), target, verdict, || cure);
+            }
+        };
         match opened {
             Ok(file) => {
                 add(&path, DecisionKind::Allowed, None);

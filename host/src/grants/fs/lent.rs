@@ -18,7 +18,7 @@ use crate::model::DecisionKind;
 
 /// One granted directory as plain data. Its descriptor goes with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirectoryHandover {
+pub struct DirectoryLoan {
     guest: String,
     host: PathBuf,
     ask: bool,
@@ -39,12 +39,12 @@ impl LentDirectories {
 
 impl FsMountState {
     /// The directories that are there now, for a worker process.
-    pub(in crate::grants) fn lend(&self) -> (LentDirectories, Vec<DirectoryHandover>) {
+    pub(in crate::grants) fn lend(&self) -> (LentDirectories, Vec<DirectoryLoan>) {
         let roots: Vec<_> = self.directories().iter().map(|directory| directory.root(false).ok()).collect();
         let there = self.directories().iter().zip(&roots);
         let handed = there.filter_map(|(directory, root)| {
             let host = root.as_ref()?.host().to_owned();
-            Some(DirectoryHandover { guest: directory.guest().to_string(), host, ask: directory.needs_consent() })
+            Some(DirectoryLoan { guest: directory.guest().to_string(), host, ask: directory.needs_consent() })
         });
         let handed = handed.collect();
         (LentDirectories(roots), handed)
@@ -77,10 +77,10 @@ impl FsMountState {
     /// # Errors
     /// If a descriptor is not a directory.
     pub(in crate::grants) fn of_worker(
-        handed: &[DirectoryHandover],
+        handed: &[DirectoryLoan],
         files: Vec<File>,
     ) -> Result<Self, DirectoryGrantError> {
-        let refused = |one: &DirectoryHandover, errno: Errno| DirectoryGrantError::Unopened {
+        let refused = |one: &DirectoryLoan, errno: Errno| DirectoryGrantError::Unopened {
             path: one.guest.clone(),
             reason: std::io::Error::from(errno).into(),
         };
@@ -88,7 +88,7 @@ impl FsMountState {
             let path = format!("{} directories", handed.len());
             return Err(DirectoryGrantError::Unopened { path, reason: std::io::Error::from(Errno::BADF).into() });
         }
-        let open = |(one, file): (&DirectoryHandover, File)| {
+        let open = |(one, file): (&DirectoryLoan, File)| {
             GrantedDirectory::lent(&one.guest, &one.host, file, one.ask).map_err(|errno| refused(one, errno))
         };
         Ok(Self::new(handed.iter().zip(files).map(open).collect::<Result<_, _>>()?))

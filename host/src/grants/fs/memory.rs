@@ -12,7 +12,9 @@ use super::memory_file::OpenMemoryFile;
 use super::name::Fs;
 use super::on_thread::retry_on_dedicated_thread;
 use super::resolve::ResolveError;
-use crate::grants::grant::HasCallState;
+use crate::grants::file_exchange;
+use crate::grants::front::FrontRequest;
+use crate::grants::grant::{HasCallState, record_fuel};
 use crate::grants::memory_directory::{MemoryDirectory, MemoryFileError};
 
 /// The number of a regular file in the records of [`super::directory_records`].
@@ -56,13 +58,24 @@ pub(super) async fn open_at<T: HasCallState<Fs>>(
         Ok(None) => return Ok(Descriptor::MemoryDir(Arc::clone(dir))),
         Err(error) => return Err(store.data_mut().call_state().refuse(operation, path, error)),
     };
-    let opened = retry_on_dedicated_thread(store, |may_block| match dir.open(name, may_block) {
-        Err(MemoryFileError::NeedsThread) => Err(ResolveError::NeedsThread),
-        done => Ok(done),
-    })
-    .await
-    .map_err(ResolveError::code)?;
-    let file = store.data_mut().call_state().record_memory_file(operation, &**dir, name, opened)?;
+    let front = store.data_mut().call_state().record().front().cloned();
+    let (opened, is_recorded) = match front.map(|front| (front, dir.open(name, false))) {
+        // In a worker process, the front makes the file. Nothing blocks here.
+        Some((front, Err(MemoryFileError::NeedsThread))) => {
+            record_fuel(store);
+            let request = FrontRequest::File(dir.kind().to_owned(), name.to_owned());
+            (file_exchange::fetch(front.open(request)).await, true)
+        }
+        Some((_, done)) => (done, false),
+        None => {
+            let opened = retry_on_dedicated_thread(store, |may_block| match dir.open(name, may_block) {
+                Err(MemoryFileError::NeedsThread) => Err(ResolveError::NeedsThread),
+                done => Ok(done),
+            });
+            (opened.await.map_err(ResolveError::code)?, false)
+        }
+    };
+    let file = store.data_mut().call_state().record_memory_file(operation, &**dir, name, opened, is_recorded)?;
     Ok(Descriptor::MemoryFile(OpenMemoryFile::new(&**dir, name, file)))
 }
 

@@ -16,16 +16,19 @@ use super::client_connection::ConnectionDriver;
 use super::connect::ConnectError;
 use super::error::MethodError;
 use super::exchange::{self, AllowedRequest, ExchangeFailure, QueuePosition};
+use super::front_exchange;
 use super::mount_state::HttpMountState;
 use super::name::NAME;
 use super::oauth::bearer_request::RepeatableRequest;
 use super::oauth::token_error::AccessTokenError;
 use super::oauth::tokens::AccessTokens;
-use super::origin::Origin;
+use super::origin::{Origin, OriginPattern};
 use super::origin_grant::{self, DEFAULT_METHODS, GrantMismatch, OriginGrant, RequestTarget};
 use super::{headers, path};
 use crate::grants::call_record::CallRecord;
 use crate::grants::editor::GrantSuggestion;
+use crate::grants::front::FrontRequest;
+use crate::grants::grant::CallScope;
 use crate::grants::network;
 use crate::grants::network::host::Host;
 use crate::grants::network::upstream_breaker::describe_pause;
@@ -52,7 +55,24 @@ const MIN_CHUNK_BYTES: usize = 4096;
 type ResponseResult = Result<(Response<WasiBody>, ConnectionDriver), Error>;
 
 impl HttpCallState {
-    fn deny(&self, action: &str, cure: String) {
+    /// The state of a call of the mount.
+    pub(in crate::grants) fn new(mount_state: &Arc<HttpMountState>, scope: &CallScope<'_>) -> Self {
+        let consented = scope.consent.iter().filter(|consent| consent.grant == NAME);
+        let consented = consented.filter_map(|consent| OriginPattern::parse(&consent.target).ok());
+        let grant = |pattern| Arc::new(OriginGrant::consented(pattern, mount_state.network.as_deref()));
+        Self {
+            mount: scope.mount.clone(),
+            record: scope.record.clone(),
+            mount_state: Arc::clone(mount_state),
+            consented_grants: consented.map(grant).collect(),
+            traffic: scope.limits.traffic,
+            deadline: scope.deadline,
+            last_request: None,
+        }
+    }
+
+    /// Records that a request was refused.
+    pub(super) fn deny(&self, action: &str, cure: String) {
         self.record.add_decision(NAME, action, DecisionKind::Denied, || Some(cure));
     }
 
@@ -311,6 +331,12 @@ impl WasiHttpHooks for HttpCallState {
         options: Option<RequestOptions>,
         _: ConnectionDriver,
     ) -> Box<dyn Future<Output = ResponseResult> + Send> {
+        if let Some(front) = self.record.front() {
+            // Open the stream now: the front decides on the requests in the order of their streams.
+            let opening = front.open(FrontRequest::Exchange);
+            let (record, options) = (self.record.clone(), options.unwrap_or_default());
+            return Box::new(front_exchange::run(opening, request, options, record, self.traffic));
+        }
         match self.decide(&request) {
             Err(error) => Box::new(std::future::ready(Err(error))),
             Ok(allowed) => {

@@ -109,17 +109,6 @@ impl Grant for Http {
     }
 
     fn open(mount: &Arc<HttpMountState>, _: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> HttpCallState {
-        let consented = scope.consent.iter().filter(|consent| consent.grant == Self::NAME);
-        let consented = consented.filter_map(|consent| OriginPattern::parse(&consent.target).ok());
-        let grant = |pattern| Arc::new(OriginGrant::consented(pattern, mount.network.as_deref()));
-        HttpCallState {
-            mount: scope.mount.clone(),
-            record: scope.record.clone(),
-            mount_state: Arc::clone(mount),
-            consented_grants: consented.map(grant).collect(),
-            traffic: scope.limits.traffic,
-            deadline: scope.deadline,
-            last_request: None,
-        }
+        HttpCallState::new(mount, scope)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
+use zeroize::Zeroizing;
 
 use super::config::{DatabaseAddress, DestinationError, PostgresGrantConfig};
 use super::connector::PostgresConnector;
@@ -47,7 +48,8 @@ pub enum PostgresError {
     Resolver(#[from] ResolverError),
 }
 
-/// The databases of a mount.
+/// The databases of a mount. Empty in a worker process, where the front connects.
+#[derive(Default)]
 pub struct PostgresMountState {
     endpoints: Vec<TcpEndpoint>,
     secrets: Vec<Arc<Secret>>,
@@ -68,7 +70,7 @@ impl Grant for Postgres {
     }
 
     fn configure(config: &Vec<PostgresGrantConfig>, ambient: &Ambient) -> Result<PostgresMountState, PostgresError> {
-        let mut state = PostgresMountState { endpoints: Vec::new(), secrets: Vec::new(), variables: Vec::new() };
+        let mut state = PostgresMountState::default();
         let network = ambient.network.as_ref().filter(|_| !config.is_empty());
         let resolver = network.map(|network| network.resolver()).transpose()?.map(Arc::new);
         let mut known: Vec<DatabaseAddress> = Vec::new();
@@ -135,6 +137,11 @@ impl Grant for Postgres {
 
     fn secrets(mount: &PostgresMountState) -> Vec<Arc<Secret>> {
         mount.secrets.clone()
+    }
+
+    fn variables(mount: &PostgresMountState) -> Vec<(String, Zeroizing<String>)> {
+        let all = mount.variables.iter();
+        all.map(|(name, value)| ((*name).to_owned(), Zeroizing::new(value.clone()))).collect()
     }
 
     fn is_granted(mount: &PostgresMountState) -> bool {

@@ -1,14 +1,17 @@
 //! The sockets of one call: decides on each name and each connection, and adds the decision to the call's record.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
 
+use super::front_connection::FrontConnection;
 use super::mount_state::SocketsMountState;
 use crate::grants::editor::GrantSuggestion;
+use crate::grants::front::FrontRequest;
 use crate::grants::grant::CallScope;
 use crate::grants::network::ByteStream;
 use crate::grants::network::endpoint::{ConnectFailure, ConnectionScope, TcpEndpoint};
@@ -31,8 +34,11 @@ pub(in crate::grants) struct SocketsCallState {
     pub(super) traffic: Traffic,
 }
 
-/// A connection, and its place among the mount's connections.
-pub(super) type OpenConnection = (Box<dyn ByteStream>, OwnedSemaphorePermit);
+/// A connection, and its place among the mount's connections. In a worker process, the front has the place.
+pub(super) type OpenConnection = (Box<dyn ByteStream>, Option<OwnedSemaphorePermit>);
+
+/// A connection that is being made.
+pub(super) type PendingConnection = Pin<Box<dyn Future<Output = Result<OpenConnection, ErrorCode>> + Send>>;
 
 impl SocketsCallState {
     /// The sockets of a call of the mount.
@@ -82,29 +88,54 @@ impl SocketsCallState {
 
     /// Decides whether the guest may connect to `address`, and begins to connect. Also returns the bytes of host memory that
     /// the connection needs besides its buffers.
-    pub(super) fn connect(
-        &self,
-        address: SocketAddr,
-    ) -> Result<(impl Future<Output = Result<OpenConnection, ErrorCode>> + Send + 'static, u64), ErrorCode> {
+    pub(super) fn connect(&self, address: SocketAddr) -> Result<(PendingConnection, u64), ErrorCode> {
         let host = self.mount_state.host_of(address.ip());
-        let target = format!("{host}:{}", address.port());
-        let action = format!("connect {target}");
-        let endpoint = match self.mount_state.find(&host, address.port()) {
-            Some(endpoint) => endpoint.clone(),
-            None => match self.mount_state.unguarded(&host, address.port()) {
-                Some(endpoint) => endpoint,
-                None => {
-                    self.deny(&action, suggestion(&target).cure(self.scope.mount.as_str()));
-                    return Err(ErrorCode::AccessDenied);
-                }
-            },
+        let Some(front) = self.scope.record.front() else { return self.connect_to(&host, address.port()) };
+        let Some(host_memory) = self.mount_state.front_host_memory(&host, address.port()) else {
+            return Err(self.deny_connection(&host, address.port()));
         };
+        let opening = front.open(FrontRequest::Connect(host.to_string(), address.port()));
+        let connection = FrontConnection::open(opening, self.scope.record.clone());
+        let connecting = async move { Ok((Box::new(connection.await?) as Box<dyn ByteStream>, None)) };
+        Ok((Box::pin(connecting), host_memory))
+    }
+
+    /// In the front: decides whether the guest of a worker process may connect to `host`, as the worker names it. See
+    /// [`SocketsCallState::connect`].
+    pub(super) fn connect_named(&self, host: &str, port: u16) -> Result<(PendingConnection, u64), ErrorCode> {
+        match parse_host_and_port(host) {
+            Ok((Host::Ip(address), None)) if port != 0 => self.connect_to(&self.mount_state.host_of(address), port),
+            Ok((host, None)) if port != 0 => self.connect_to(&host, port),
+            _ => {
+                let target = format!("connect {}:{port}", text::excerpt(host, MAX_NAME_CHARS));
+                self.deny(&target, "nothing allows this: it is not the name of a host and a port".to_owned());
+                Err(ErrorCode::AccessDenied)
+            }
+        }
+    }
+
+    /// Refuses a connection that no grant allows.
+    fn deny_connection(&self, host: &Host, port: u16) -> ErrorCode {
+        let target = format!("{host}:{port}");
+        self.deny(&format!("connect {target}"), suggestion(&target).cure(self.scope.mount.as_str()));
+        ErrorCode::AccessDenied
+    }
+
+    fn connect_to(&self, host: &Host, port: u16) -> Result<(PendingConnection, u64), ErrorCode> {
+        let endpoint = match self.mount_state.find(host, port) {
+            Some(endpoint) => endpoint.clone(),
+            None => {
+                let unguarded = self.mount_state.unguarded(host, port);
+                unguarded.ok_or_else(|| self.deny_connection(host, port))?
+            }
+        };
+        let action = format!("connect {host}:{port}");
         let record = &self.scope.record;
         record.traffic().count_request(&self.traffic).map_err(|_| ErrorCode::NewSocketLimit)?;
         record.add_decision(endpoint.kind, &action, DecisionKind::Allowed, || None);
         let host_memory = endpoint.host_memory;
         let opening = run(Arc::clone(&self.mount_state), endpoint, self.scope.clone(), self.traffic.connections);
-        Ok((opening, host_memory))
+        Ok((Box::pin(opening), host_memory))
     }
 }
 
@@ -129,7 +160,7 @@ async fn run(
     let is_reached = !matches!(result, Err(ConnectFailure::Unavailable(_)));
     mount_state.upstreams.record_result(&key, is_reached, Instant::now());
     match result {
-        Ok(stream) => Ok((stream, slot)),
+        Ok(stream) => Ok((stream, Some(slot))),
         Err(ConnectFailure::Denied(cure)) => {
             tell(DecisionKind::Denied, cure);
             Err(ErrorCode::AccessDenied)

@@ -191,7 +191,7 @@ fn start_connect<T: HasSockets>(
         return Ok(Err(ErrorCode::InvalidArgument));
     }
     let (opening, host_memory) = match state.sockets().connect(address) {
-        Ok((opening, host_memory)) => (Box::pin(opening), host_memory),
+        Ok(opening) => opening,
         Err(code) => return Ok(Err(code)),
     };
     let socket = state.ctx().table.get_mut(handle)?;

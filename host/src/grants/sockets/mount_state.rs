@@ -8,10 +8,11 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use crate::grants::ambient::Ambient;
 use crate::grants::network::connection_slots::ConnectionSlots;
 use crate::grants::network::endpoint::TcpEndpoint;
-use crate::grants::network::host::Host;
+use crate::grants::network::host::{Host, parse_host_and_port};
 use crate::grants::network::route::Route;
 use crate::grants::network::upstream_breaker::UpstreamBreaker;
 use crate::grants::network::{self, Network};
+use crate::grants::network_handover::{EndpointHandover, NetworkHandover};
 use crate::grants::tcp::{self, TcpConnector};
 
 /// The most hosts of one mount that can have a name.
@@ -19,7 +20,10 @@ const MAX_NAMES: usize = 1 << 14;
 
 /// The endpoints of one mount.
 pub(in crate::grants) struct SocketsMountState {
+    /// Empty in a worker process.
     endpoints: Vec<TcpEndpoint>,
+    /// The host, the port and the host memory of the endpoints of the front. Empty outside of a worker process.
+    front_endpoints: Vec<(Host, u16, u64)>,
     /// The names of the endpoints, each once. The place of a name decides its invented address.
     names: Vec<String>,
     /// Limits the simultaneous connections of the mount, over all principals.
@@ -28,26 +32,68 @@ pub(in crate::grants) struct SocketsMountState {
     network: Option<Arc<Network>>,
 }
 
+/// The names of the hosts, each once.
+fn names_of<'a>(hosts: impl Iterator<Item = &'a Host>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for host in hosts {
+        if let Host::Name(name) = host
+            && !names.contains(name)
+            && names.len() < MAX_NAMES
+        {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
 impl SocketsMountState {
     /// The state of a mount with these endpoints.
     pub(in crate::grants) fn new(endpoints: Vec<TcpEndpoint>, ambient: &Ambient) -> Self {
-        let mut names: Vec<String> = Vec::new();
-        for endpoint in &endpoints {
-            if let Host::Name(name) = &endpoint.host
-                && !names.contains(name)
-                && names.len() < MAX_NAMES
-            {
-                names.push(name.clone());
-            }
-        }
+        let names = names_of(endpoints.iter().map(|endpoint| &endpoint.host));
         let network = ambient.network.clone();
         Self {
             endpoints,
+            front_endpoints: Vec::new(),
             names,
             connection_slots: ConnectionSlots::default(),
             upstreams: UpstreamBreaker::default(),
             network,
         }
+    }
+
+    /// The state of a mount in a worker process, where the front connects.
+    pub(in crate::grants) fn of_worker(handover: &NetworkHandover) -> Self {
+        let endpoint = |given: &EndpointHandover| match parse_host_and_port(&given.host) {
+            Ok((host, None)) => Some((host, given.port, given.host_memory)),
+            _ => None,
+        };
+        let front_endpoints: Vec<_> = handover.endpoints.iter().filter_map(endpoint).collect();
+        Self {
+            endpoints: Vec::new(),
+            names: names_of(front_endpoints.iter().map(|(host, _, _)| host)),
+            front_endpoints,
+            connection_slots: ConnectionSlots::default(),
+            upstreams: UpstreamBreaker::default(),
+            network: None,
+        }
+    }
+
+    /// The endpoints, for a worker process.
+    pub(in crate::grants) fn handover(&self) -> Vec<EndpointHandover> {
+        let endpoint = |endpoint: &TcpEndpoint| EndpointHandover {
+            kind: endpoint.kind.to_owned(),
+            host: endpoint.host.to_string(),
+            port: endpoint.port,
+            host_memory: endpoint.host_memory,
+        };
+        self.endpoints.iter().map(endpoint).collect()
+    }
+
+    /// In a worker process: the bytes of host memory that a connection needs besides its buffers. `None`: the front does not
+    /// have this endpoint.
+    pub(super) fn front_host_memory(&self, host: &Host, port: u16) -> Option<u64> {
+        let found = self.front_endpoints.iter().find(|(own, at, _)| own == host && *at == port);
+        found.map(|(_, _, bytes)| *bytes).or_else(|| (!network::needs_grant()).then_some(0))
     }
 
     /// Takes over what all principals of the mount share.

@@ -2,18 +2,14 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use wasmtime_wasi::p2::Pollable;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 
-use super::call_state::OpenConnection;
+use super::call_state::{OpenConnection, PendingConnection};
 use super::streams::GuestConnection;
-
-/// A connection that is being made.
-type Opening = Pin<Box<dyn Future<Output = Result<OpenConnection, ErrorCode>> + Send>>;
 
 /// A socket.
 pub(super) struct TcpSocket {
@@ -28,7 +24,7 @@ pub(super) struct TcpSocket {
 /// What a socket is doing.
 pub(super) enum SocketState {
     New,
-    Connecting(Opening),
+    Connecting(PendingConnection),
     /// The guest has not asked for the result yet.
     Opened(Result<OpenConnection, ErrorCode>),
     Connected(Arc<GuestConnection>),

@@ -33,7 +33,7 @@ struct State {
     /// The guest ended its half, or the connection failed.
     write_end: WriteEnd,
     is_read_over: bool,
-    _slot: OwnedSemaphorePermit,
+    _slot: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl GuestConnection {
         stream: Box<dyn ByteStream>,
         record: CallRecord,
         traffic: Traffic,
-        slot: OwnedSemaphorePermit,
+        slot: Option<OwnedSemaphorePermit>,
     ) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             stream,

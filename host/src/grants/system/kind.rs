@@ -9,6 +9,7 @@ use wasmtime_wasi::WasiCtxBuilder;
 use super::config::SystemConfig;
 use super::directory::SystemDirectory;
 use super::error::SystemGrantError;
+use super::front_directory::FrontSystemDirectory;
 use super::name::{NAME, System};
 use super::parts::SystemPart;
 use super::root::SystemRoot;
@@ -16,6 +17,7 @@ use super::snapshots::SystemSnapshots;
 use crate::grants::ambient::Ambient;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::memory_directory::MemoryDirectory;
+use crate::grants::network_handover::NetworkHandover;
 
 /// One for the process: two mounts that read the same part within a second cost as much as one.
 static SNAPSHOTS: LazyLock<Arc<SystemSnapshots>> =
@@ -24,10 +26,21 @@ static SNAPSHOTS: LazyLock<Arc<SystemSnapshots>> =
 /// The directory of a mount. `None`: no part is granted.
 pub struct SystemMountState(Option<Arc<dyn MemoryDirectory>>);
 
+impl SystemMountState {
+    /// The directory of a mount in a worker process, where the front makes the files.
+    pub(in crate::grants) fn of_worker(handover: &NetworkHandover) -> Self {
+        let own = handover.directories.iter().find(|directory| directory.kind == NAME);
+        let directory = own.map(|own| {
+            let names = own.names.iter().filter_map(|name| Some(SystemPart::of_file(name)?.file()));
+            Arc::new(FrontSystemDirectory(names.collect())) as Arc<dyn MemoryDirectory>
+        });
+        Self(directory)
+    }
+}
+
 impl Grant for System {
     const NAME: &'static str = NAME;
     const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
-    const IS_USED_IN_WORKERS: bool = true;
     type Config = SystemConfig;
     type MountState = SystemMountState;
     type CallState = ();

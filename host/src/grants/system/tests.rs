@@ -15,8 +15,9 @@ use super::snapshots::SystemSnapshots;
 use crate::grants::ambient::Ambient;
 use crate::grants::edit::{EditDirectories, GrantArgs};
 use crate::grants::editor::GrantEditor as _;
-use crate::grants::grant::Grant as _;
+use crate::grants::grant::Grant;
 use crate::grants::memory_directory::{MemoryDirectory as _, MemoryFileError};
+use crate::grants::network_handover::{MemoryHandover, NetworkHandover};
 
 const STAT: &str = "cpu  100 0 50 1000 5 0 1 0 0 0\ncpu0 100 0 50 1000 5 0 1 0 0 0\nintr 0\nctxt 9\nbtime 1700000000\nprocesses 77\nprocs_running 2\nprocs_blocked 1\n";
 
@@ -331,4 +332,25 @@ fn only_the_files_of_granted_parts_are_opened_in_the_second_wall() {
     assert!(!paths(&["load", "memory", "disks", "network", "sensors"]).contains(&"/proc".to_owned()));
     assert!(paths(&["all"]).contains(&"/proc".to_owned()));
     assert!(paths(&[]).is_empty());
+}
+
+#[test]
+fn a_worker_process_knows_the_files_and_asks_the_front_for_them() {
+    let directories = vec![MemoryHandover { kind: "system".to_owned(), names: vec!["load.json".to_owned()] }];
+    let handover = NetworkHandover { directories, ..NetworkHandover::default() };
+    let mount = <System as Grant>::MountState::of_worker(&handover);
+    assert!(System::is_granted(&mount));
+    let directory = System::memory_directories(&mount).remove(0);
+    assert_eq!((directory.guest(), directory.names()), ("/system", vec!["load.json"]));
+    for (name, error) in [
+        ("load.json", MemoryFileError::NeedsThread),
+        ("disks.json", MemoryFileError::NotGranted),
+        ("x", MemoryFileError::Absent),
+    ] {
+        assert_eq!(directory.open(name, true).unwrap_err(), error, "{name}");
+    }
+    let temp = tree();
+    let local = self::directory(temp.path(), &["load"]);
+    assert_eq!(directory.cure("m", "disks.json"), local.cure("m", "disks.json"));
+    assert!(!System::is_granted(&<System as Grant>::MountState::of_worker(&NetworkHandover::default())));
 }

@@ -30,7 +30,7 @@ const CHUNK: usize = 64 << 10;
 
 /// A frame cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::sandbox) enum FrameError {
+pub(in crate::sandbox) enum WireError {
     /// The socket fails.
     #[error(transparent)]
     Socket(#[from] io::Error),
@@ -61,29 +61,29 @@ struct WaitingFrame {
 }
 
 /// The sending half of a socket. Frames go out in the order in which they were sent.
-pub(in crate::sandbox) struct FrameSender {
+pub(in crate::sandbox) struct MessageSender {
     socket: Arc<UnixStream>,
     waiting: Mutex<VecDeque<WaitingFrame>>,
     /// Signals that a frame waits.
     has_waiting: Notify,
 }
 
-impl FrameSender {
+impl MessageSender {
     /// The sending half of `socket`.
     pub(in crate::sandbox) fn new(socket: Arc<UnixStream>) -> Self {
         Self { socket, waiting: Mutex::default(), has_waiting: Notify::new() }
     }
 
-    /// Sends a message with descriptors. Never waits: what the socket does not take is sent by [`FrameSender::run`].
+    /// Sends a message with descriptors. Never waits: what the socket does not take is sent by [`MessageSender::run`].
     ///
     /// # Errors
     /// If the message cannot be written as a frame, or the other side is gone.
-    pub(in crate::sandbox) fn send<T: Serialize>(&self, message: &T, files: Vec<OwnedFd>) -> Result<(), FrameError> {
+    pub(in crate::sandbox) fn send<T: Serialize>(&self, message: &T, files: Vec<OwnedFd>) -> Result<(), WireError> {
         let mut bytes = postcard::to_extend(message, vec![0; HEADER])?;
         let body = bytes.len().saturating_sub(HEADER);
-        let too_long = || FrameError::TooLong { length: body, most: u32::MAX as usize };
+        let too_long = || WireError::TooLong { length: body, most: u32::MAX as usize };
         let length = u32::try_from(body).map_err(|_| too_long())?.to_le_bytes();
-        let count = u8::try_from(files.len()).map_err(|_| FrameError::NoFiles)?;
+        let count = u8::try_from(files.len()).map_err(|_| WireError::NoFiles)?;
         for (to, from) in bytes.iter_mut().zip(length.into_iter().chain([count])) {
             *to = from;
         }
@@ -103,7 +103,7 @@ impl FrameSender {
     }
 
     /// Sends the frames that wait, until the socket fails.
-    pub(in crate::sandbox) async fn run(&self) -> FrameError {
+    pub(in crate::sandbox) async fn run(&self) -> WireError {
         loop {
             if self.lock().is_empty() {
                 self.has_waiting.notified().await;
@@ -149,7 +149,7 @@ impl WaitingFrame {
 }
 
 /// The receiving half of a socket.
-pub(in crate::sandbox) struct FrameReader {
+pub(in crate::sandbox) struct MessageReader {
     socket: Arc<UnixStream>,
     /// Received bytes, of which those before `used` belong to earlier frames.
     buffer: Vec<u8>,
@@ -160,7 +160,7 @@ pub(in crate::sandbox) struct FrameReader {
     most: usize,
 }
 
-impl FrameReader {
+impl MessageReader {
     /// The receiving half of `socket`, for frames of at most `most` bytes, without descriptors.
     pub(in crate::sandbox) fn new(socket: Arc<UnixStream>, most: usize) -> Self {
         Self { socket, buffer: Vec::new(), used: 0, files: None, most }
@@ -177,16 +177,16 @@ impl FrameReader {
     /// If the socket fails, or the frame is not a message.
     pub(in crate::sandbox) async fn next<T: DeserializeOwned>(
         &mut self,
-    ) -> Result<Option<(T, Vec<OwnedFd>)>, FrameError> {
+    ) -> Result<Option<(T, Vec<OwnedFd>)>, WireError> {
         if !self.fill(HEADER).await? {
             return Ok(None);
         }
         let (length, count) = self.header();
         if length > self.most {
-            return Err(FrameError::TooLong { length, most: self.most });
+            return Err(WireError::TooLong { length, most: self.most });
         }
         if !self.fill(HEADER + length).await? {
-            return Err(FrameError::Truncated);
+            return Err(WireError::Truncated);
         }
         let start = self.used + HEADER;
         let message = postcard::from_bytes(self.buffer.get(start..start + length).unwrap_or_default())?;
@@ -200,7 +200,7 @@ impl FrameReader {
         let files = match &mut self.files {
             Some(files) if files.len() >= count => files.drain(..count).collect(),
             None if count == 0 => Vec::new(),
-            _ => return Err(FrameError::NoFiles),
+            _ => return Err(WireError::NoFiles),
         };
         Ok(Some((message, files)))
     }
@@ -214,7 +214,7 @@ impl FrameReader {
     }
 
     /// Receives until `wanted` bytes wait. False if the socket ended before the first of them.
-    async fn fill(&mut self, wanted: usize) -> Result<bool, FrameError> {
+    async fn fill(&mut self, wanted: usize) -> Result<bool, WireError> {
         while self.buffer.len() - self.used < wanted {
             if self.used > 0 {
                 self.buffer.drain(..self.used);
@@ -228,7 +228,7 @@ impl FrameReader {
             self.buffer.truncate(before + *received.as_ref().unwrap_or(&0));
             match received? {
                 0 if before == 0 => return Ok(false),
-                0 => return Err(FrameError::Truncated),
+                0 => return Err(WireError::Truncated),
                 _ => {}
             }
         }
@@ -282,8 +282,8 @@ mod tests {
     #[tokio::test]
     async fn messages_of_any_size_come_in_order_with_their_descriptors() {
         let (one, other) = pair();
-        let sender = Arc::new(FrameSender::new(one));
-        let mut reader = FrameReader::new(other, MOST).with_files();
+        let sender = Arc::new(MessageSender::new(one));
+        let mut reader = MessageReader::new(other, MOST).with_files();
         let own = Arc::clone(&sender);
         let running = tokio::spawn(async move { own.run().await });
         let file = |text: &str| {
@@ -323,7 +323,7 @@ mod tests {
             let mut one = one;
             one.write_all(bytes).await.unwrap();
             drop(one);
-            let error = FrameReader::new(Arc::new(other), MOST).next::<String>().await.unwrap_err();
+            let error = MessageReader::new(Arc::new(other), MOST).next::<String>().await.unwrap_err();
             assert!(error.to_string().contains(expected), "{bytes:?}: {error}");
         }
     }
@@ -332,8 +332,8 @@ mod tests {
     async fn a_side_without_room_for_descriptors_gets_none() {
         let (one, other) = pair();
         let (mut held, lent) = std::os::unix::net::UnixStream::pair().unwrap();
-        FrameSender::new(one).send(&1_u8, vec![lent.into()]).unwrap();
-        assert!(matches!(FrameReader::new(other, MOST).next::<u8>().await, Err(FrameError::NoFiles)));
+        MessageSender::new(one).send(&1_u8, vec![lent.into()]).unwrap();
+        assert!(matches!(MessageReader::new(other, MOST).next::<u8>().await, Err(WireError::NoFiles)));
         // The kernel has closed the descriptor.
         assert_eq!(held.read(&mut [0]).unwrap(), 0);
     }

@@ -15,7 +15,7 @@ use super::pending::PendingCall;
 use super::running::{RunningWorker, UnsentCall};
 use super::starter::WorkerSettings;
 use crate::grants::secrets::Redactor;
-use crate::grants::{CallRecord, CallScope, DedicatedThread};
+use crate::grants::{CallRecord, CallScope, DedicatedThread, MountGrants};
 use crate::interfaces::redact_result;
 use crate::limits::Permit;
 use crate::model::error::LimitKind;
@@ -86,7 +86,7 @@ impl WorkerMount {
         };
         variant.grants.begin(&scope);
         let extras = CallExtras {
-            variables: variant.grants.variables(),
+            variables: variables(&variant.grants),
             longest_secret: redactor.map_or(0, Redactor::margin),
         };
         let pending = PendingCall {
@@ -221,6 +221,11 @@ impl MountWorker {
         }
         Ok(())
     }
+}
+
+/// The environment variables of a call.
+fn variables(grants: &MountGrants) -> Vec<(String, String)> {
+    grants.variables().into_iter().map(|(name, value)| (name, value.to_string())).collect()
 }
 
 /// The error of a call whose worker ended.

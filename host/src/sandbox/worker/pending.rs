@@ -1,6 +1,7 @@
 //! The calls that run in a worker, on the front's side. What a worker says about a call is believed for that call only.
 
 use std::collections::HashMap;
+use std::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::net::UnixStream;
@@ -22,6 +23,9 @@ const MAX_ENTRIES: usize = 20_000;
 
 /// The most streams that one call may have at once.
 const MAX_STREAMS: usize = 256;
+
+/// The time after the end of a call in which its streams may send what it has written.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// A worker broke the rules of the protocol. It is ended.
 #[derive(Debug, thiserror::Error)]
@@ -106,8 +110,25 @@ impl PendingCall {
             };
             Arc::new(self.mount.grants.broker(&scope))
         }));
-        self.streams.spawn(async move { broker.serve(request, stream).await });
+        // Called at once, because requests are made in the order in which the call asked for them.
+        let serving = broker.serve(request, stream);
+        self.streams.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::debug!("a stream of a worker process ended early: {error}");
+            }
+        });
         Ok(())
+    }
+
+    /// Lets the streams send what the call has written last.
+    fn end_streams(&mut self) {
+        let mut streams = std::mem::take(&mut self.streams);
+        if !streams.is_empty() {
+            tokio::spawn(async move {
+                let all = async { while streams.join_next().await.is_some() {} };
+                let _ = tokio::time::timeout(LINGER, all).await;
+            });
+        }
     }
 
     /// Records what the call used, as far as the worker says it.
@@ -165,8 +186,9 @@ impl PendingCalls {
 
     /// Ends a call with an outcome.
     pub(in crate::sandbox) fn answer(&self, number: u64, outcome: Outcome) -> Result<(), WorkerFault> {
-        let call = self.remove(number)?;
+        let mut call = self.remove(number)?;
         call.record_usage(&outcome.usage);
+        call.end_streams();
         if let Some(reply) = call.reply {
             // The caller may be gone.
             let _ = reply.send(outcome);

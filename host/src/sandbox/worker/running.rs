@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::frame::{FrameError, FrameReader, FrameSender};
+use super::frame::{WireError, MessageReader, MessageSender};
 use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
 use super::pending::{PendingCall, PendingCalls, WorkerFault};
 use super::starter::{WorkerProcess, WorkerSettings};
@@ -38,7 +38,7 @@ pub(in crate::sandbox) enum WorkerError {
     NotStarted(#[from] io::Error),
     /// The socket fails, or the process ends.
     #[error("the worker process ended while it started: {0}")]
-    Frame(#[from] FrameError),
+    Frame(#[from] WireError),
     /// The process ends.
     #[error("the worker process ended while it started ({0})")]
     Ended(String),
@@ -66,7 +66,7 @@ pub(in crate::sandbox) struct RunningWorker {
 
 struct SharedWorker {
     process: Arc<dyn WorkerProcess>,
-    sender: FrameSender,
+    sender: MessageSender,
     calls: PendingCalls,
     next: AtomicU64,
     /// The processor time that was charged to the mount.
@@ -102,8 +102,8 @@ impl RunningWorker {
         socket.set_nonblocking(true)?;
         let socket = Arc::new(UnixStream::from_std(socket)?);
         let most = usize::try_from(largest.saturating_add(FRAME_SLACK)).unwrap_or(usize::MAX);
-        let mut frames = FrameReader::new(Arc::clone(&socket), most);
-        let sender = FrameSender::new(socket);
+        let mut frames = MessageReader::new(Arc::clone(&socket), most);
+        let sender = MessageSender::new(socket);
         let mut files = vec![code];
         files.extend(lent.files()?);
         sender.send(&start, files)?;
@@ -226,7 +226,7 @@ impl Drop for SentCall {
 
 impl SharedWorker {
     /// Receives what the worker says, until it ends or breaks a rule.
-    async fn read(&self, mut frames: FrameReader) {
+    async fn read(&self, mut frames: MessageReader) {
         let why = loop {
             match frames.next::<ToFront>().await {
                 Ok(Some((message, _))) => match self.take(message) {
@@ -234,7 +234,7 @@ impl SharedWorker {
                     Err(fault) => break Some(fault.to_string()),
                 },
                 Ok(None) => break None,
-                Err(FrameError::Socket(_) | FrameError::Truncated) => break None,
+                Err(WireError::Socket(_) | WireError::Truncated) => break None,
                 Err(error) => break Some(error.to_string()),
             }
         };

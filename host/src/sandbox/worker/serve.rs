@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::frame::{FrameError, FrameReader, FrameSender};
+use super::frame::{WireError, MessageReader, MessageSender};
 use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
 use crate::grants::{CallRecord, Front, FrontRequest, MountGrants, Opening, RecordEntry};
 use crate::limits::memory_budget::MemoryBudget;
@@ -51,8 +51,8 @@ pub enum WorkerEnd {
     Incomplete(&'static str),
 }
 
-impl From<FrameError> for WorkerEnd {
-    fn from(error: FrameError) -> Self {
+impl From<WireError> for WorkerEnd {
+    fn from(error: WireError) -> Self {
         Self::Frame(error.to_string())
     }
 }
@@ -72,7 +72,7 @@ pub fn serve_worker(
     runtime.block_on(async {
         socket.set_nonblocking(true)?;
         let socket = Arc::new(UnixStream::from_std(socket)?);
-        let mut frames = FrameReader::new(Arc::clone(&socket), MAX_FRAME).with_files();
+        let mut frames = MessageReader::new(Arc::clone(&socket), MAX_FRAME).with_files();
         let Some((start, files)) = frames.next::<WorkerStart>().await? else { return Ok(()) };
         let mut files = files.into_iter().map(File::from);
         let code = files.next().ok_or(WorkerEnd::Incomplete("code"))?;
@@ -81,7 +81,7 @@ pub fn serve_worker(
             true => raise(&WorkerFiles { code: &code, directories: &directories }),
             false => "off".to_owned(),
         };
-        let link = Arc::new(FrontLink { sender: FrameSender::new(socket), next: AtomicU64::new(1), opening: Mutex::default() });
+        let link = Arc::new(FrontLink { sender: MessageSender::new(socket), next: AtomicU64::new(1), opening: Mutex::default() });
         let first = match WorkerHost::new(&start, &code, (directories, descriptors)) {
             Ok(host) => Ok(Arc::new(host)),
             Err(why) => Err(why.to_string()),
@@ -142,7 +142,7 @@ impl WorkerHost {
     }
 
     /// Runs calls until the front closes the socket.
-    async fn run(self: &Arc<Self>, link: &Arc<FrontLink>, mut frames: FrameReader) -> Result<(), WorkerEnd> {
+    async fn run(self: &Arc<Self>, link: &Arc<FrontLink>, mut frames: MessageReader) -> Result<(), WorkerEnd> {
         let running: Arc<Mutex<HashMap<u64, AbortHandle>>> = Arc::default();
         while let Some((message, files)) = frames.next::<ToWorker>().await? {
             match message {
@@ -222,7 +222,7 @@ impl Drop for Gone {
 
 /// The way to the front.
 struct FrontLink {
-    sender: FrameSender,
+    sender: MessageSender,
     next: AtomicU64,
     /// The streams that calls wait for.
     opening: Mutex<HashMap<u64, oneshot::Sender<OwnedFd>>>,
