@@ -15,7 +15,7 @@ const WORKER: &str = "serve-mount";
 /// Two mounts with directories of their own in workers, and the witness in belljar's own process.
 fn two_workers() -> Site {
     let site = site(
-        "# files.wasm\n[mounts.one]\ncomponent = \"files.wasm\"\nisolation = \"mount\"\nfs = { \"/data\" = \"one\" }\n\
+        "# files.wasm\nisolation = \"none\"\n[mounts.one]\ncomponent = \"files.wasm\"\nisolation = \"mount\"\nfs = { \"/data\" = \"one\" }\n\
          [mounts.two]\ncomponent = \"files.wasm\"\nisolation = \"mount\"\nfs = { \"/data\" = \"two\" }\n",
     );
     site.write("one/a.txt", "first");

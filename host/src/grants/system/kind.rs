@@ -41,6 +41,7 @@ impl SystemMountState {
 impl Grant for System {
     const NAME: &'static str = NAME;
     const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
+    const IS_USED_IN_WORKERS: bool = true;
     type Config = SystemConfig;
     type MountState = SystemMountState;
     type CallState = ();
