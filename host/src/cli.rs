@@ -64,7 +64,9 @@ use crate::sandbox::Processors;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::serve::Clients;
-use crate::server::{compiler_process, inherited, invocation, location, log, open_files, privileged_helper, serve, worker_process};
+use crate::server::{
+    compiler_process, inherited, invocation, location, log, open_files, privileged_helper, serve, worker_process,
+};
 
 /// Runs untrusted WebAssembly components as MCP resource providers.
 ///
@@ -136,7 +138,8 @@ fn parse() -> Command {
 pub fn main() -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "the command line")]
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    let is_internal = [compiler_process::VERB, privileged_helper::VERB, worker_process::VERB].iter().any(|verb| first == *verb);
+    let is_internal =
+        [compiler_process::VERB, privileged_helper::VERB, worker_process::VERB].iter().any(|verb| first == *verb);
     let internal = is_internal.then(|| InternalCommand::parse().verb);
     let command = if internal.is_none() { Some(parse()) } else { None };
     let _finish = log::FinishOnDrop;

@@ -72,5 +72,6 @@ pub use executor::Executor;
 pub use loaded_mount::{LoadedMount, MountId};
 pub use local::{Place, Sandbox, SandboxOptions};
 pub use spec::{CallSpec, Outcome};
+pub use worker::fuzzing as worker_fuzzing;
 pub use worker::serve::{WorkerEnd, WorkerFiles, serve_worker};
 pub use worker::starter::{WorkerProcess, WorkerSettings, WorkerStarter};

@@ -91,7 +91,8 @@ fn unknown_keys_name_their_path_and_the_nearest_valid_one() {
     assert!(error("[mounts.a]\nevn = {}").contains("unknown key \"mounts.a.evn\"; did you mean \"env\"?"));
     assert!(error("[mounts.a.limits]\nmemroy = 1").contains("\"mounts.a.limits.memroy\"; did you mean \"memory\"?"));
     assert!(error("[limits]\nzzz = 1").contains("the keys here are component, concurrency"));
-    let own = ["ask", "cache", "cache-scope", "component", "isolation", "limits", "search", "skills", "tool-prefix", "uri"];
+    let own =
+        ["ask", "cache", "cache-scope", "component", "isolation", "limits", "search", "skills", "tool-prefix", "uri"];
     let mut keys: Vec<&str> = KINDS.iter().map(|kind| kind.name).chain(own).collect();
     keys.sort_unstable();
     assert!(error("[mounts.a]\nzzz = 1").contains(&format!("the keys here are {}", keys.join(", "))));

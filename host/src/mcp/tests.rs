@@ -38,7 +38,8 @@ impl Compiler for NoCompiler {
 /// A handler without mounts. Needs a tokio runtime.
 pub(crate) fn handler(transport: &'static str) -> Handler {
     let compiler = Arc::new(NoCompiler);
-    let sandbox = Sandbox::new(SandboxOptions { calls: 1, cache: None, descriptors: 8, compiler, workers: None }).unwrap();
+    let sandbox =
+        Sandbox::new(SandboxOptions { calls: 1, cache: None, descriptors: 8, compiler, workers: None }).unwrap();
     let catalog = Arc::new(Catalog::new(MemoryBudget::new(1 << 30)));
     catalog.mark_loaded();
     let gateway = Gateway::new(

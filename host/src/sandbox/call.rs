@@ -94,7 +94,8 @@ pub(super) async fn run(
     let scope = CallScope { mount: &mount.name, limits, deadline, consent, record, thread, memory: &[] };
     record.begin(limits.fuel);
     let account = MemoryAccount::new(limits.memory, permit.memory());
-    let mut recorder = UsageRecorder { store: new_store(engine, mount, &scope, account, (&extras.variables, &output)), record };
+    let mut recorder =
+        UsageRecorder { store: new_store(engine, mount, &scope, account, (&extras.variables, &output)), record };
     let store = &mut recorder.store;
     let (call_progress, call_record) = (Arc::clone(progress), record.clone());
     store.epoch_deadline_callback(move |store| {

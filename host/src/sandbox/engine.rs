@@ -218,7 +218,8 @@ impl Ticker {
                     std::thread::park_timeout(Duration::from_secs(1));
                 }
                 own.asleep.store(false, Ordering::SeqCst);
-                idle = 0;
+                // Without a call, it goes on sleeping at once.
+                idle = if own.running.load(Ordering::SeqCst) == 0 { IDLE_TICKS } else { 0 };
             }
         })?;
         Ok(Self { shared, thread: handle.thread().clone() })

@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use serde::{Deserialize, Serialize};
 
+use super::output::GuestOutput;
 use super::principal_cache::PrincipalCache;
 use super::store_data::StoreData;
-use super::output::GuestOutput;
 use super::worker::mount::WorkerMount;
 use super::{descriptors, output};
 use crate::grants::MountGrants;

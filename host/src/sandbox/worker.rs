@@ -11,6 +11,7 @@
 //! - [`serve`] is the worker's side.
 
 pub(super) mod frame;
+pub mod fuzzing;
 pub(super) mod message;
 pub(super) mod mount;
 pub(super) mod pending;

@@ -16,6 +16,7 @@ mod reading;
 mod secrets;
 mod text;
 mod wasm;
+mod worker;
 
 use belljar_fuzz_run::{Target, none};
 
@@ -574,6 +575,8 @@ pub(crate) const ALL: &[Target] = &[
     target("frontmatter", definitions::frontmatter, 1024, 100_000, YAML),
     target("audit", audit::audit, 4096, 100_000, WORDS),
     target("database_server", database::server, 1024, 20_000, MESSAGES_OF_DATABASES),
+    Target { built: worker::seeds, ..target("worker", worker::worker, 2048, 20_000, &[]) },
+    Target { built: worker::seeds, ..target("front", worker::front, 2048, 20_000, &[]) },
     target("database_statement", database::statement, 300, 100_000, SQL),
 ];
 

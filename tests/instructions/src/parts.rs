@@ -71,8 +71,13 @@ fn mount(of: &str, digest: Digest, loaded: LoadedMount) -> Arc<Mount> {
 
 /// Builds the gateway around the component `guest_sized`.
 pub(crate) async fn parts(wasm: &[u8]) -> Parts {
-    let options =
-        SandboxOptions { calls: CALLS, cache: None, descriptors: 1024, compiler: Arc::new(InProcessCompiler) };
+    let options = SandboxOptions {
+        calls: CALLS,
+        cache: None,
+        descriptors: 1024,
+        compiler: Arc::new(InProcessCompiler),
+        workers: None,
+    };
     let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
     let digest = Digest::of(wasm);
     let plain = GrantConfig::default().configure(&Ambient::default()).expect("no grants");

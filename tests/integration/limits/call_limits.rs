@@ -260,7 +260,9 @@ fn the_documented_number_of_handles_is_available_with_a_low_soft_limit() {
     // Eight calls at once need this many descriptors.
     assert!(hard >= 16_384, "the hard limit of this system is {hard} open files; this test needs 16384");
     // A worker process opens the files of its mount, so it needs the raised limit.
-    let is_worker = |child: &u32| fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| line.contains("serve-mount"));
+    let is_worker = |child: &u32| {
+        fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| line.contains("serve-mount"))
+    };
     let children: Vec<u32> = children(pid).into_iter().filter(|child| !is_worker(child)).collect();
     assert!(!children.is_empty());
     assert!(children.iter().all(|child| open_files(*child) == (256, hard)), "{children:?}");

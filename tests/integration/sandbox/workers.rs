@@ -44,7 +44,8 @@ fn each_mount_has_a_process_of_its_own_that_holds_its_directory_alone() {
         let mut client = site.stdio(era);
         assert_eq!(client.text("belljar://one/a.txt"), "first");
         assert_eq!(client.text("belljar://two/a.txt"), "second");
-        let held: BTreeSet<String> = workers(&mut client).iter().flat_map(|worker| directories(&site, *worker)).collect();
+        let held: BTreeSet<String> =
+            workers(&mut client).iter().flat_map(|worker| directories(&site, *worker)).collect();
         assert_eq!(workers(&mut client).len(), 2);
         assert_eq!(held, BTreeSet::from(["one".to_owned(), "two".to_owned()]));
         for worker in workers(&mut client) {
@@ -84,7 +85,11 @@ fn a_call_in_a_worker_is_recorded_like_another_one() {
             site.audit().into_iter().filter(|line| line["operation"] == "read" && line["mount"] == "notes").collect();
         let facts = |line: &Value| json!([line["reference"], line["outcome"], line["grants"], line["denials"]]);
         assert!(reads.iter().all(|line| line["usage"]["fuel"].as_u64() > Some(0)), "{reads:?}");
-        seen.push((reads.iter().map(facts).collect::<Vec<_>>(), refused.data["kind"].clone(), missing.data["kind"].clone()));
+        seen.push((
+            reads.iter().map(facts).collect::<Vec<_>>(),
+            refused.data["kind"].clone(),
+            missing.data["kind"].clone(),
+        ));
     }
     assert_eq!(seen[0], seen[1]);
     assert!(seen[0].0[1][3].to_string().contains("stat link.txt"), "{seen:?}");

@@ -39,7 +39,8 @@ pub(super) struct LoadPlan {
 impl LoadPlan {
     /// True if `mount` was built from an equal plan.
     pub(super) fn is_plan_of(&self, mount: &Mount) -> bool {
-        let Self { name, file, base, ask, cache, search, tool_prefix, skills, isolation, needs_pin: _, limits, .. } = self;
+        let Self { name, file, base, ask, cache, search, tool_prefix, skills, isolation, needs_pin: _, limits, .. } =
+            self;
         let written = &self.configured_grants;
         *name == mount.name
             && *file == mount.file

@@ -52,13 +52,12 @@ impl FsMountState {
 
     /// True if the directories are those that were lent, as of the last check of their paths.
     pub(in crate::grants) fn are_lent(&self, lent: &LentDirectories) -> bool {
-        let is_same = |(directory, lent): (&GrantedDirectory, &Option<Arc<OpenRoot>>)| {
-            match (directory.root(false), lent) {
+        let is_same =
+            |(directory, lent): (&GrantedDirectory, &Option<Arc<OpenRoot>>)| match (directory.root(false), lent) {
                 (Ok(now), Some(lent)) => now.identity() == lent.identity(),
                 (Err(_), None) => true,
                 _ => false,
-            }
-        };
+            };
         self.directories().iter().zip(&lent.0).all(is_same)
     }
 

@@ -19,7 +19,10 @@ impl CompiledCode {
     /// another file now.
     pub(in crate::sandbox) fn map(engine: &Engine, file: File) -> wasmtime::Result<Self> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        #[expect(unsafe_code, reason = "compiled code of belljar, authenticated, in a directory that only its user writes")]
+        #[expect(
+            unsafe_code,
+            reason = "compiled code of belljar, authenticated, in a directory that only its user writes"
+        )]
         // SAFETY: `deserialize_file` requires bytes from `precompile_component` that do not change while mapped. The MAC,
         // the signature, or the place beside this program proves the first. The second holds because cache files are
         // written under a temporary name and then only renamed or removed, in a directory private to this user. Nobody but

@@ -6,17 +6,19 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::convert::Infallible;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv,
+    recvmsg, send, sendmsg,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::Interest;
-use tokio::net::UnixStream;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 /// Bytes before the body.
@@ -62,15 +64,15 @@ struct WaitingFrame {
 
 /// The sending half of a socket. Frames go out in the order in which they were sent.
 pub(in crate::sandbox) struct MessageSender {
-    socket: Arc<UnixStream>,
+    socket: OwnedFd,
     waiting: Mutex<VecDeque<WaitingFrame>>,
     /// Signals that a frame waits.
     has_waiting: Notify,
 }
 
 impl MessageSender {
-    /// The sending half of `socket`.
-    pub(in crate::sandbox) fn new(socket: Arc<UnixStream>) -> Self {
+    /// The sending half of a non-blocking socket.
+    pub(in crate::sandbox) fn new(socket: OwnedFd) -> Self {
         Self { socket, waiting: Mutex::default(), has_waiting: Notify::new() }
     }
 
@@ -89,12 +91,8 @@ impl MessageSender {
         }
         let mut frame = WaitingFrame { bytes, sent: 0, files };
         let mut waiting = self.lock();
-        if waiting.is_empty() {
-            match self.socket.try_io(Interest::WRITABLE, || frame.send(self.socket.as_fd())) {
-                Ok(()) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error.into()),
-            }
+        if waiting.is_empty() && frame.send(self.socket.as_fd())? {
+            return Ok(());
         }
         waiting.push_back(frame);
         drop(waiting);
@@ -104,20 +102,30 @@ impl MessageSender {
 
     /// Sends the frames that wait, until the socket fails.
     pub(in crate::sandbox) async fn run(&self) -> WireError {
+        let Err(error) = self.send_waiting().await;
+        error
+    }
+
+    async fn send_waiting(&self) -> Result<Infallible, WireError> {
         loop {
             if self.lock().is_empty() {
                 self.has_waiting.notified().await;
                 continue;
             }
-            if let Err(error) = self.socket.writable().await {
-                return error.into();
-            }
-            let mut waiting = self.lock();
-            while let Some(frame) = waiting.front_mut() {
-                match self.socket.try_io(Interest::WRITABLE, || frame.send(self.socket.as_fd())) {
-                    Ok(()) => drop(waiting.pop_front()),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) => return error.into(),
+            // The runtime watches the socket only while a frame waits: otherwise each frame that the other side takes
+            // would wake this side.
+            let socket = AsyncFd::register_with_interest(self.socket.try_clone()?, Interest::WRITABLE)?;
+            while !self.lock().is_empty() {
+                let mut guard = socket.writable().await?;
+                let mut waiting = self.lock();
+                while let Some(frame) = waiting.front_mut() {
+                    match frame.send(self.socket.as_fd())? {
+                        true => drop(waiting.pop_front()),
+                        false => break,
+                    }
+                }
+                if !waiting.is_empty() {
+                    guard.clear_ready();
                 }
             }
         }
@@ -129,28 +137,38 @@ impl MessageSender {
 }
 
 impl WaitingFrame {
-    /// Sends the rest of the frame. Remembers what the socket took, also if it would block.
-    fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+    /// Sends the rest of the frame. False if the socket takes no more now.
+    fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
         while let Some(rest) = self.bytes.get(self.sent..).filter(|rest| !rest.is_empty()) {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            let lent: Vec<BorrowedFd<'_>> = self.files.iter().map(AsFd::as_fd).collect();
-            let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
-            let mut control = SendAncillaryBuffer::new(if lent.is_empty() { &mut [] } else { &mut space });
-            if !lent.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&lent)) {
-                return Err(io::ErrorKind::InvalidInput.into());
+            let sent = match self.files.as_slice() {
+                [] => send(socket, rest, flags),
+                files => {
+                    let lent: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+                    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+                    let mut control = SendAncillaryBuffer::new(&mut space);
+                    if !control.push(SendAncillaryMessage::ScmRights(&lent)) {
+                        return Err(io::ErrorKind::InvalidInput.into());
+                    }
+                    sendmsg(socket, &[IoSlice::new(rest)], &mut control, flags)
+                }
+            };
+            match sent {
+                Ok(sent) => self.sent += sent,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(error) => return Err(error.into()),
             }
-            self.sent += sendmsg(socket, &[IoSlice::new(rest)], &mut control, flags)?;
-            drop(control);
             // The descriptors went with the first byte.
             self.files.clear();
         }
-        Ok(())
+        Ok(true)
     }
 }
 
 /// The receiving half of a socket.
 pub(in crate::sandbox) struct MessageReader {
-    socket: Arc<UnixStream>,
+    socket: AsyncFd<OwnedFd>,
     /// Received bytes, of which those before `used` belong to earlier frames.
     buffer: Vec<u8>,
     used: usize,
@@ -161,9 +179,13 @@ pub(in crate::sandbox) struct MessageReader {
 }
 
 impl MessageReader {
-    /// The receiving half of `socket`, for frames of at most `most` bytes, without descriptors.
-    pub(in crate::sandbox) fn new(socket: Arc<UnixStream>, most: usize) -> Self {
-        Self { socket, buffer: Vec::new(), used: 0, files: None, most }
+    /// The receiving half of a non-blocking socket, for frames of at most `most` bytes, without descriptors.
+    ///
+    /// # Errors
+    /// If the runtime cannot watch the socket.
+    pub(in crate::sandbox) fn new(socket: OwnedFd, most: usize) -> io::Result<Self> {
+        let socket = AsyncFd::register_with_interest(socket, Interest::READABLE)?;
+        Ok(Self { socket, buffer: Vec::new(), used: 0, files: None, most })
     }
 
     /// The same, and takes descriptors.
@@ -240,50 +262,65 @@ impl MessageReader {
         let Self { socket, buffer, files, .. } = self;
         let into = buffer.get_mut(at..).unwrap_or_default();
         loop {
-            socket.readable().await?;
-            let received = match files {
-                None => socket.try_read(into),
-                Some(files) => socket.try_io(Interest::READABLE, || {
-                    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
-                    let mut control = RecvAncillaryBuffer::new(&mut space);
-                    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-                    let received = recvmsg(&**socket, &mut [IoSliceMut::new(into)], &mut control, flags)?;
-                    for message in control.drain() {
-                        if let RecvAncillaryMessage::ScmRights(come) = message {
-                            files.extend(come);
-                        }
+            let mut guard = socket.readable().await?;
+            match receive_now(guard.get_inner().as_fd(), into, files.as_mut()) {
+                Ok(count) => {
+                    // The socket is empty. Without this, the next read would find that out.
+                    if count < into.len() {
+                        guard.clear_ready();
                     }
-                    Ok(received.bytes)
-                }),
-            };
-            match received {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => return received,
+                    return Ok(count);
+                }
+                Err(Errno::AGAIN) => guard.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
+}
+
+/// Receives the bytes that are there, and descriptors if this side takes any.
+fn receive_now(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+    files: Option<&mut VecDeque<OwnedFd>>,
+) -> Result<usize, Errno> {
+    let Some(files) = files else { return recv(socket, into, RecvFlags::DONTWAIT).map(|(_, count)| count) };
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut control, flags)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(come) = message {
+            files.extend(come);
+        }
+    }
+    Ok(received.bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Seek as _, Write as _};
 
-    use tokio::io::AsyncWriteExt as _;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
 
     use super::*;
 
     const MOST: usize = 8 << 20;
 
-    fn pair() -> (Arc<UnixStream>, Arc<UnixStream>) {
+    fn pair() -> (OwnedFd, OwnedFd) {
         let (one, other) = UnixStream::pair().unwrap();
-        (Arc::new(one), Arc::new(other))
+        one.set_nonblocking(true).unwrap();
+        other.set_nonblocking(true).unwrap();
+        (one.into(), other.into())
     }
 
     #[tokio::test]
     async fn messages_of_any_size_come_in_order_with_their_descriptors() {
         let (one, other) = pair();
         let sender = Arc::new(MessageSender::new(one));
-        let mut reader = MessageReader::new(other, MOST).with_files();
+        let mut reader = MessageReader::new(other, MOST).unwrap().with_files();
         let own = Arc::clone(&sender);
         let running = tokio::spawn(async move { own.run().await });
         let file = |text: &str| {
@@ -302,7 +339,10 @@ mod tests {
                 std::fs::File::from(file).read_to_string(&mut text).unwrap();
                 text
             };
-            assert_eq!((text.len(), files.into_iter().map(read).collect::<Vec<_>>()), (size, expected.iter().map(ToString::to_string).collect()));
+            assert_eq!(
+                (text.len(), files.into_iter().map(read).collect::<Vec<_>>()),
+                (size, expected.iter().map(ToString::to_string).collect())
+            );
         }
         running.abort();
         let _ = running.await;
@@ -319,11 +359,9 @@ mod tests {
             (&[1, 0, 0, 0, 0, 200][..], "not a message"),
             (&[1, 0, 0, 0, 1, 0][..], "lacks its descriptors"),
         ] {
-            let (one, other) = UnixStream::pair().unwrap();
-            let mut one = one;
-            one.write_all(bytes).await.unwrap();
-            drop(one);
-            let error = MessageReader::new(Arc::new(other), MOST).next::<String>().await.unwrap_err();
+            let (one, other) = pair();
+            UnixStream::from(one).write_all(bytes).unwrap();
+            let error = MessageReader::new(other, MOST).unwrap().next::<String>().await.unwrap_err();
             assert!(error.to_string().contains(expected), "{bytes:?}: {error}");
         }
     }
@@ -331,9 +369,9 @@ mod tests {
     #[tokio::test]
     async fn a_side_without_room_for_descriptors_gets_none() {
         let (one, other) = pair();
-        let (mut held, lent) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (mut held, lent) = UnixStream::pair().unwrap();
         MessageSender::new(one).send(&1_u8, vec![lent.into()]).unwrap();
-        assert!(matches!(MessageReader::new(other, MOST).next::<u8>().await, Err(WireError::NoFiles)));
+        assert!(matches!(MessageReader::new(other, MOST).unwrap().next::<u8>().await, Err(WireError::NoFiles)));
         // The kernel has closed the descriptor.
         assert_eq!(held.read(&mut [0]).unwrap(), 0);
     }

@@ -36,6 +36,9 @@ const DEATH_WINDOW: Duration = Duration::from_secs(60);
 /// The pause before the second start after a worker ended. It doubles with each further end.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
+/// The most processor time that a worker can say of one call. The kernel counts the rest.
+const MAX_SAID: Duration = Duration::from_secs(3600);
+
 /// The least time after its deadline that a call has to answer before its worker is killed.
 const MIN_GRACE: Duration = Duration::from_millis(250);
 
@@ -85,10 +88,8 @@ impl WorkerMount {
             memory: &[],
         };
         variant.grants.begin(&scope);
-        let extras = CallExtras {
-            variables: variables(&variant.grants),
-            longest_secret: redactor.map_or(0, Redactor::margin),
-        };
+        let extras =
+            CallExtras { variables: variables(&variant.grants), longest_secret: redactor.map_or(0, Redactor::margin) };
         let pending = PendingCall {
             mount: Arc::clone(variant),
             record: record.clone(),
@@ -122,7 +123,12 @@ impl WorkerMount {
         // The worker ends the call at its deadline. One that does not is hung, or lies.
         let end = deadline + (time_left / 10).max(MIN_GRACE);
         let answered = timeout_at(end, sent.outcome()).await;
-        permit.charge_cpu(Instant::now(), worker.uncharged_time());
+        let said = match &answered {
+            Ok(Some(outcome)) => outcome.usage.cpu,
+            _ => Duration::ZERO,
+        };
+        let now = Instant::now();
+        permit.charge_cpu(now, worker.charge(said.min(MAX_SAID), now));
         let mut outcome = match answered {
             Ok(Some(outcome)) => outcome,
             Ok(None) => return failed(died(&worker), record),
@@ -144,14 +150,15 @@ impl WorkerMount {
         outcome.decisions = record.take_decisions();
         outcome
     }
-
 }
 
 impl MountWorker {
     /// The running worker, or a new one. A start goes on if the call that needs it does not wait for it.
     async fn get(self: &Arc<Self>, mount: &Arc<MountRecord>) -> Result<Arc<RunningWorker>, ReadError> {
         let current = self.state.lock().await.current.clone();
-        if let Some(current) = current.filter(|current| current.end().is_none() && mount.grants.are_lent(current.lent())) {
+        if let Some(current) =
+            current.filter(|current| current.end().is_none() && mount.grants.are_lent(current.lent()))
+        {
             return Ok(current);
         }
         let (own, mount) = (Arc::clone(self), Arc::clone(mount));

@@ -1,8 +1,8 @@
 //! The calls that run in a worker, on the front's side. What a worker says about a call is believed for that call only.
 
 use std::collections::HashMap;
-use std::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;

@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use super::frame::{WireError, MessageReader, MessageSender};
+use super::frame::{MessageReader, MessageSender, WireError};
 use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
 use super::pending::{PendingCall, PendingCalls, WorkerFault};
 use super::starter::{WorkerProcess, WorkerSettings};
@@ -23,6 +24,9 @@ const FRAME_SLACK: u64 = 1 << 20;
 
 /// The time in which a worker must be ready. It maps its code, and may wait for a processor.
 const READY_TIME: Duration = Duration::from_secs(60);
+
+/// How often the kernel is asked for the processor time of a worker that runs calls.
+const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// The most characters of a reason that a worker gives.
 const MAX_REASON: usize = 400;
@@ -46,7 +50,9 @@ pub(in crate::sandbox) enum WorkerError {
     #[error("the worker process cannot run the mount: {0}")]
     Refused(String),
     /// Its wall is not complete.
-    #[error("the configuration has wall = \"require\", but the wall of the worker process is incomplete: {0}; run a kernel with Landlock enabled (Linux 6.12 or newer), or set wall = \"best-effort\"")]
+    #[error(
+        "the configuration has wall = \"require\", but the wall of the worker process is incomplete: {0}; run a kernel with Landlock enabled (Linux 6.12 or newer), or set wall = \"best-effort\""
+    )]
     NoWall(String),
     /// The worker does not become ready.
     #[error("the worker process was not ready within {}", humantime::format_duration(READY_TIME))]
@@ -69,10 +75,17 @@ struct SharedWorker {
     sender: MessageSender,
     calls: PendingCalls,
     next: AtomicU64,
-    /// The processor time that was charged to the mount.
-    charged: Mutex<Duration>,
+    charged: Mutex<ChargedTime>,
     /// Why it ended. Empty while it runs.
     end: OnceLock<String>,
+}
+
+/// The processor time that was charged to the mount.
+#[derive(Default)]
+struct ChargedTime {
+    total: Duration,
+    /// When the kernel was asked last.
+    asked: Option<Instant>,
 }
 
 impl Drop for RunningWorker {
@@ -100,9 +113,9 @@ impl RunningWorker {
         let (process, socket) = started.map_err(io::Error::other)??;
         let ended = EndOnDrop(Some(process));
         socket.set_nonblocking(true)?;
-        let socket = Arc::new(UnixStream::from_std(socket)?);
+        let socket = OwnedFd::from(socket);
         let most = usize::try_from(largest.saturating_add(FRAME_SLACK)).unwrap_or(usize::MAX);
-        let mut frames = MessageReader::new(Arc::clone(&socket), most);
+        let mut frames = MessageReader::new(socket.try_clone()?, most)?;
         let sender = MessageSender::new(socket);
         let mut files = vec![code];
         files.extend(lent.files()?);
@@ -121,7 +134,9 @@ impl RunningWorker {
         let wall = match tokio::time::timeout(READY_TIME, ready).await {
             Ok(Ok(wall)) if settings.needs_wall && wall != FULL_WALL => return Err(WorkerError::NoWall(wall)),
             Ok(Ok(wall)) => wall,
-            Ok(Err(WorkerError::Frame(_) | WorkerError::Ended(_))) => return Err(WorkerError::Ended(ended.reason().await)),
+            Ok(Err(WorkerError::Frame(_) | WorkerError::Ended(_))) => {
+                return Err(WorkerError::Ended(ended.reason().await));
+            }
             Ok(Err(error)) => return Err(error),
             Err(_) => return Err(WorkerError::Late),
         };
@@ -181,13 +196,18 @@ impl RunningWorker {
         Ok(SentCall { worker: Arc::clone(self), number, outcome, is_over: false })
     }
 
-    /// The processor time of the process since the last question.
-    pub(in crate::sandbox) fn uncharged_time(&self) -> Duration {
+    /// The processor time to charge for a call that says it used `said`. The kernel is asked from time to time, and not
+    /// for each call: what a worker did not say is charged to a later call.
+    pub(in crate::sandbox) fn charge(&self, said: Duration, now: Instant) -> Duration {
         let mut charged = self.shared.charged.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.shared.process.cpu_time().max(*charged);
-        let more = now.saturating_sub(*charged);
-        *charged = now;
-        more
+        charged.total += said;
+        if charged.asked.is_some_and(|at| now.saturating_duration_since(at) < ASK_EVERY) {
+            return said;
+        }
+        charged.asked = Some(now);
+        let more = self.shared.process.cpu_time().saturating_sub(charged.total);
+        charged.total += more;
+        said + more
     }
 }
 

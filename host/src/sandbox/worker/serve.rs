@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::frame::{WireError, MessageReader, MessageSender};
+use super::frame::{MessageReader, MessageSender, WireError};
 use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
 use crate::grants::{CallRecord, Front, FrontRequest, MountGrants, Opening, RecordEntry};
 use crate::limits::memory_budget::MemoryBudget;
@@ -22,8 +22,8 @@ use crate::limits::{self, Admission, CallOrigin, Gate};
 use crate::model::{MountName, ReadError};
 use crate::policy::{Access, Decider, Evidence, Target, authenticate};
 use crate::sandbox::error::SandboxError;
-use crate::sandbox::local::Sandbox;
 use crate::sandbox::loaded_mount::LoadedMount;
+use crate::sandbox::local::Sandbox;
 use crate::sandbox::spec::Outcome;
 
 /// The longest frame that the front sends, in bytes: the arguments of a call.
@@ -71,8 +71,8 @@ pub fn serve_worker(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         socket.set_nonblocking(true)?;
-        let socket = Arc::new(UnixStream::from_std(socket)?);
-        let mut frames = MessageReader::new(Arc::clone(&socket), MAX_FRAME).with_files();
+        let socket = OwnedFd::from(socket);
+        let mut frames = MessageReader::new(socket.try_clone()?, MAX_FRAME)?.with_files();
         let Some((start, files)) = frames.next::<WorkerStart>().await? else { return Ok(()) };
         let mut files = files.into_iter().map(File::from);
         let code = files.next().ok_or(WorkerEnd::Incomplete("code"))?;
@@ -81,7 +81,11 @@ pub fn serve_worker(
             true => raise(&WorkerFiles { code: &code, directories: &directories }),
             false => "off".to_owned(),
         };
-        let link = Arc::new(FrontLink { sender: MessageSender::new(socket), next: AtomicU64::new(1), opening: Mutex::default() });
+        let link = Arc::new(FrontLink {
+            sender: MessageSender::new(socket),
+            next: AtomicU64::new(1),
+            opening: Mutex::default(),
+        });
         let first = match WorkerHost::new(&start, &code, (directories, descriptors)) {
             Ok(host) => Ok(Arc::new(host)),
             Err(why) => Err(why.to_string()),
@@ -137,7 +141,8 @@ impl WorkerHost {
         let budget = MemoryBudget::new(start.total_memory);
         // A stopped call may hold its turn for a moment longer than in the front.
         let admission = Admission::new(start.limits.concurrency.saturating_mul(2), budget);
-        let limits = crate::model::Limits { concurrency: start.limits.concurrency.saturating_mul(2), ..start.limits.clone() };
+        let limits =
+            crate::model::Limits { concurrency: start.limits.concurrency.saturating_mul(2), ..start.limits.clone() };
         Ok(Self { sandbox, admission, gate: Gate::new(name.clone(), limits), name, mount })
     }
 

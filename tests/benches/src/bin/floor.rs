@@ -140,8 +140,13 @@ struct BelljarLayers {
 
 impl BelljarLayers {
     async fn new(wasm: &[u8]) -> Self {
-        let options =
-            SandboxOptions { calls: 32, cache: None, descriptors: 32 * 1024, compiler: Arc::new(InProcessCompiler) };
+        let options = SandboxOptions {
+            calls: 32,
+            cache: None,
+            descriptors: 32 * 1024,
+            compiler: Arc::new(InProcessCompiler),
+            workers: None,
+        };
         let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
         let name = MountName::new("sized").expect("a name");
         let digest = Digest::of(wasm);

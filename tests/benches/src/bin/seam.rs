@@ -271,8 +271,13 @@ impl InProcess {
         let wasm =
             std::fs::read(belljar_tests::places::component("guest_sized")).expect("run \"cargo xtask build\" first");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let options =
-            SandboxOptions { calls: 32, cache: None, descriptors: 32 * 1024, compiler: Arc::new(InProcessCompiler) };
+        let options = SandboxOptions {
+            calls: 32,
+            cache: None,
+            descriptors: 32 * 1024,
+            compiler: Arc::new(InProcessCompiler),
+            workers: None,
+        };
         let sandbox = Sandbox::new(options).expect("a sandbox");
         let name = MountName::new("sized").expect("a name");
         let held = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
