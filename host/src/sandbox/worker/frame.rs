@@ -55,6 +55,14 @@ pub(in crate::sandbox) enum WireError {
     NoFiles,
 }
 
+/// Lets the runtime watch a socket.
+fn watch(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    #[expect(unsafe_code, reason = "the runtime watches a descriptor by its number")]
+    // SAFETY: an `OwnedFd` is open for as long as it lives, and always has the same number.
+    let watched = unsafe { AsyncFd::register_with_interest(socket, interest) };
+    Ok(watched?)
+}
+
 /// A frame that waits for the socket.
 struct WaitingFrame {
     bytes: Vec<u8>,
@@ -114,7 +122,7 @@ impl MessageSender {
             }
             // The runtime watches the socket only while a frame waits: otherwise each frame that the other side takes
             // would wake this side.
-            let socket = AsyncFd::register_with_interest(self.socket.try_clone()?, Interest::WRITABLE)?;
+            let socket = watch(self.socket.try_clone()?, Interest::WRITABLE)?;
             while !self.lock().is_empty() {
                 let mut guard = socket.writable().await?;
                 let mut waiting = self.lock();
@@ -184,7 +192,7 @@ impl MessageReader {
     /// # Errors
     /// If the runtime cannot watch the socket.
     pub(in crate::sandbox) fn new(socket: OwnedFd, most: usize) -> io::Result<Self> {
-        let socket = AsyncFd::register_with_interest(socket, Interest::READABLE)?;
+        let socket = watch(socket, Interest::READABLE)?;
         Ok(Self { socket, buffer: Vec::new(), used: 0, files: None, most })
     }
 
