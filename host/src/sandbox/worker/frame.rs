@@ -10,6 +10,7 @@ use std::convert::Infallible;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv,
@@ -251,12 +252,9 @@ impl MessageReader {
                 self.used = 0;
             }
             let before = self.buffer.len();
-            // Memory grows with the bytes that came, and not with the length that the other side states.
-            let room = wanted.saturating_sub(before).clamp(CHUNK, CHUNK.max(before));
-            self.buffer.resize(before + room, 0);
-            let received = self.receive(before).await;
-            self.buffer.truncate(before + *received.as_ref().unwrap_or(&0));
-            match received? {
+            // The length is bounded, and memory that no byte has reached costs nothing.
+            self.buffer.reserve(wanted.saturating_sub(before).max(CHUNK));
+            match self.receive().await? {
                 0 if before == 0 => return Ok(false),
                 0 => return Err(WireError::Truncated),
                 _ => {}
@@ -265,16 +263,16 @@ impl MessageReader {
         Ok(true)
     }
 
-    /// Receives bytes into the buffer after `at`.
-    async fn receive(&mut self, at: usize) -> io::Result<usize> {
+    /// Receives bytes into the free capacity of the buffer.
+    async fn receive(&mut self) -> io::Result<usize> {
         let Self { socket, buffer, files, .. } = self;
-        let into = buffer.get_mut(at..).unwrap_or_default();
         loop {
             let mut guard = socket.readable().await?;
-            match receive_now(guard.get_inner().as_fd(), into, files.as_mut()) {
+            let room = buffer.capacity() - buffer.len();
+            match receive_now(guard.get_inner().as_fd(), buffer, files.as_mut()) {
                 Ok(count) => {
                     // The socket is empty. Without this, the next read would find that out.
-                    if count < into.len() {
+                    if count < room {
                         guard.clear_ready();
                     }
                     return Ok(count);
@@ -290,10 +288,24 @@ impl MessageReader {
 /// Receives the bytes that are there, and descriptors if this side takes any.
 fn receive_now(
     socket: BorrowedFd<'_>,
-    into: &mut [u8],
+    buffer: &mut Vec<u8>,
     files: Option<&mut VecDeque<OwnedFd>>,
 ) -> Result<usize, Errno> {
-    let Some(files) = files else { return recv(socket, into, RecvFlags::DONTWAIT).map(|(_, count)| count) };
+    let Some(files) = files else {
+        return recv(socket, spare_capacity(buffer), RecvFlags::DONTWAIT).map(|(count, _)| count);
+    };
+    let before = buffer.len();
+    buffer.resize(buffer.capacity(), 0);
+    let received = receive_with_files(socket, buffer.get_mut(before..).unwrap_or_default(), files);
+    buffer.truncate(before + *received.as_ref().unwrap_or(&0));
+    received
+}
+
+fn receive_with_files(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+    files: &mut VecDeque<OwnedFd>,
+) -> Result<usize, Errno> {
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
