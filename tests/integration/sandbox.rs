@@ -2,3 +2,4 @@
 
 mod hand_written;
 mod isolation;
+mod taken_over;

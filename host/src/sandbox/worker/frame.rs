@@ -102,6 +102,11 @@ impl FrameSender {
         Ok(())
     }
 
+    /// The number of frames that wait.
+    pub(in crate::sandbox) fn waiting(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Sends the frames that wait, until the socket fails.
     pub(in crate::sandbox) async fn run(&self) -> FrameError {
         loop {

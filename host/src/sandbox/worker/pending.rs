@@ -35,6 +35,9 @@ pub(in crate::sandbox) enum WorkerFault {
     /// It named a kind of grant that does not exist, or that it does not decide about.
     #[error("it sent a decision that it cannot make")]
     ForgedDecision,
+    /// It asked for streams, and does not receive them.
+    #[error("it does not take the streams that it asked for")]
+    UntakenStreams,
     /// It opened more streams than a call can have.
     #[error("it opened more than {MAX_STREAMS} streams for a call")]
     TooManyStreams,
@@ -114,7 +117,8 @@ impl PendingCall {
     fn record_usage(&self, usage: &Usage) {
         self.record.fuel_left(self.limits.fuel.saturating_sub(usage.fuel));
         self.record.memory_used(usage.memory.min(self.limits.memory));
-        self.record.cpu_used(usage.cpu);
+        // A call runs on one thread.
+        self.record.cpu_used(usage.cpu.min(self.record.usage().time));
     }
 }
 
@@ -183,14 +187,21 @@ impl PendingCalls {
         self.lock().as_mut().and_then(|calls| calls.remove(&number)).ok_or(WorkerFault::UnknownCall)
     }
 
-    /// Marks a call whose caller is gone. True if it still runs.
-    pub(in crate::sandbox) fn withdraw(&self, number: u64) -> bool {
-        self.with(number, |call| {
+    /// Marks a call whose caller is gone. Returns its deadline if it still runs.
+    pub(in crate::sandbox) fn withdraw(&self, number: u64) -> Option<Instant> {
+        let mut deadline = None;
+        let _ = self.with(number, |call| {
             call.reply = None;
             call.streams.abort_all();
+            deadline = Some(call.deadline);
             Ok(())
-        })
-        .is_ok()
+        });
+        deadline
+    }
+
+    /// True if the call still runs.
+    pub(in crate::sandbox) fn contains(&self, number: u64) -> bool {
+        self.lock().as_ref().is_some_and(|calls| calls.contains_key(&number))
     }
 
     /// Ends all calls: their callers get no outcome.

@@ -1,6 +1,7 @@
 //! Attempts on the front by what a worker says: wrong frames, forged messages, floods, and silence. The test judges them,
 //! because the worker cannot see what the front does.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -14,6 +15,9 @@ use crate::sandbox::worker::message::ToFront;
 
 /// The socket to the front.
 const SOCKET: usize = 0;
+
+/// The number of the last call that is silent.
+static SILENT: AtomicU64 = AtomicU64::new(0);
 
 /// What the worker does after an attempt.
 pub(in crate::sandbox) enum Then {
@@ -36,9 +40,9 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &Arguments, re
         "garbage" => nothing(send(&[[6, 0, 0, 0, 0].as_slice(), &[0xfa; 6]].concat())),
         "unknown-number" => nothing(say(&ToFront::Outcome(number + 1_000_000, text(reference, "forged")))),
         "unknown-entry" => nothing(say(&ToFront::Entry(number + 1_000_000, RecordEntry::Progress(1.0, None, None)))),
-        // Ends the call before this one of the same worker.
+        // Ends another call of the same worker.
         "answer-neighbour" => {
-            say(&ToFront::Outcome(number - 1, text(&String::from_utf8_lossy(arguments.path(0).to_bytes()), "forged")));
+            say(&ToFront::Outcome(SILENT.load(Ordering::Relaxed), text(&String::from_utf8_lossy(arguments.path(0).to_bytes()), "forged")));
             done
         }
         "guess-numbers" => {
@@ -104,7 +108,20 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &Arguments, re
             let why = format!("\u{1b}[31m\u{202e}{}\n2026-01-01T00:00:00 forged line", "x".repeat(count));
             Then::Answer(Box::new(failed(ReadError::Internal(why))))
         }
-        "silent" => Then::Nothing,
+        "silent" => {
+            SILENT.store(number, Ordering::Relaxed);
+            Then::Nothing
+        }
+        // The number of the call that is silent, or 0.
+        "silent-number" => Then::Say(SILENT.load(Ordering::Relaxed).to_string()),
+        "slow-streams" => {
+            (0..count).for_each(|id| {
+                say(&ToFront::Open(number, id as u64, FrontRequest::Connect("localhost".to_owned(), 1)));
+                let time = [0_u64, 200_000];
+                let _ = call(libc::SYS_nanosleep, &[address(&time), 0]);
+            });
+            Then::Nothing
+        }
         // Takes no message either.
         "hang" => loop {
             let time = [1_u64, 0];
