@@ -99,6 +99,7 @@ impl WorkerMount {
             deadline,
             reply: None,
             entries: 0,
+            has_printed: false,
             broker: OnceLock::new(),
             streams: JoinSet::new(),
             _running: running,

@@ -35,6 +35,9 @@ pub(in crate::sandbox) enum WorkerFault {
     /// It named a kind of grant that does not exist, or that it does not decide about.
     #[error("it sent a decision that it cannot make")]
     ForgedDecision,
+    /// It sent the output of a call twice.
+    #[error("it sent the output of a call twice")]
+    RepeatedOutput,
     /// It asked for streams, and does not receive them.
     #[error("it does not take the streams that it asked for")]
     UntakenStreams,
@@ -53,6 +56,8 @@ pub(in crate::sandbox) struct PendingCall {
     /// `None` after the caller is gone.
     pub(in crate::sandbox) reply: Option<oneshot::Sender<Outcome>>,
     pub(in crate::sandbox) entries: usize,
+    /// True after the worker sent what the guest printed.
+    pub(in crate::sandbox) has_printed: bool,
     /// What the call asks of the front. Made when it first asks.
     pub(in crate::sandbox) broker: OnceLock<Arc<Broker>>,
     /// The streams of the call. They end with it.
@@ -82,6 +87,9 @@ impl PendingCall {
             }
             RecordEntry::Progress(done, total, note) => self.record.report_progress(done, total, note),
             RecordEntry::Printed(bytes, dropped) => {
+                if std::mem::replace(&mut self.has_printed, true) {
+                    return Err(WorkerFault::RepeatedOutput);
+                }
                 let redactor = self.mount.grants.redactor();
                 let longest = redactor.map_or(0, crate::grants::secrets::Redactor::margin);
                 let output = GuestOutput::of_worker(self.limits.output, longest, &bytes, dropped);

@@ -7,8 +7,8 @@ pub(super) enum Without {
     Succeeds,
     /// It succeeds for root, and may fail for another user.
     RootSucceeds,
-    /// It depends on the kernel or its settings: the reason. A kernel that has it lets the attempt succeed.
-    Depends(&'static str),
+    /// It depends on the kernel, its settings or the file system. The kernel may refuse it, but not as the wall does.
+    Depends,
     /// It cannot succeed here even without a wall: the reason.
     Never(&'static str),
 }
@@ -43,8 +43,9 @@ impl Row {
         Row { without: Without::RootSucceeds, ..self }
     }
 
-    const fn depends(self, why: &'static str) -> Row {
-        Row { without: Without::Depends(why), ..self }
+    /// `_`: the reason, for the reader of the table.
+    const fn depends(self, _: &'static str) -> Row {
+        Row { without: Without::Depends, ..self }
     }
 
     const fn never(self, why: &'static str) -> Row {

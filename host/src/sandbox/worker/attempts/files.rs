@@ -97,7 +97,13 @@ pub(super) const LIST: &[(&str, Attempt)] = &[
         // A lease: whoever opens the file for writing waits for its end.
         plain(libc::SYS_fcntl, &[file, 1024, 0])
     })),
-    ("directory-signals", |_| plain(libc::SYS_fcntl, &[held(libc::S_IFDIR)?, 1026, 2])),
+    ("directory-signals", |_| {
+        let directory = held(libc::S_IFDIR)?;
+        let asked = plain(libc::SYS_fcntl, &[directory, 1026, 2]);
+        // Without a wall, the next change would send a signal to this process.
+        let _ = call(libc::SYS_fcntl, &[directory, 1026, 0]);
+        asked
+    }),
     ("watch", |a| {
         let watcher = call(libc::SYS_inotify_init1, &[0])?;
         let watched = plain(libc::SYS_inotify_add_watch, &[watcher, a.pointer(0), 0x2]);
