@@ -25,13 +25,17 @@ use crate::support::{children, empty, shared};
 /// The build whose workers can be taken over. `None` if this run of the tests has none.
 fn unguarded() -> Option<PathBuf> {
     let named = std::env::var_os("BELLJAR_TEST_UNGUARDED").map(PathBuf::from);
-    if named.is_none() {
-        #[expect(clippy::print_stderr, reason = "a skipped test must be visible in the output")]
-        {
-            eprintln!("SKIPPED: BELLJAR_TEST_UNGUARDED does not name a build with the feature \"unguarded\"");
-        }
+    let skipped = std::env::var("BELLJAR_SKIP").unwrap_or_default();
+    let why = match named {
+        None => "BELLJAR_TEST_UNGUARDED does not name a build with the feature \"unguarded\"",
+        Some(_) if skipped.split(',').any(|family| family == "landlock") => "BELLJAR_SKIP has \"landlock\"",
+        Some(_) => return named,
+    };
+    #[expect(clippy::print_stderr, reason = "a skipped test must be visible in the output")]
+    {
+        eprintln!("SKIPPED: {why}");
     }
-    named
+    None
 }
 
 /// A command that runs the build in a site, and lets tests take its workers over.

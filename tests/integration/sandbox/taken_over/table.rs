@@ -9,6 +9,8 @@ pub(super) enum Without {
     RootSucceeds,
     /// It depends on the kernel, its settings or the file system. The kernel may refuse it, but not as the wall does.
     Depends,
+    /// It depends on the rights of belljar on this machine. Nothing is asserted.
+    Varies,
     /// It cannot succeed here even without a wall: the reason.
     Never(&'static str),
 }
@@ -30,7 +32,9 @@ pub(super) struct Row {
     pub(super) attempt: &'static str,
     /// Its arguments, one on each line. Words in braces stand for paths and numbers of the site.
     pub(super) arguments: &'static str,
+    /// What must come of it behind the wall.
     pub(super) behind: Behind,
+    /// What must come of it without a wall.
     pub(super) without: Without,
 }
 
@@ -46,6 +50,11 @@ impl Row {
     /// `_`: the reason, for the reader of the table.
     const fn depends(self, _: &'static str) -> Row {
         Row { without: Without::Depends, ..self }
+    }
+
+    /// `_`: the reason, for the reader of the table.
+    const fn varies(self, _: &'static str) -> Row {
+        Row { without: Without::Varies, ..self }
     }
 
     const fn never(self, why: &'static str) -> Row {
@@ -95,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
     row(READ, "open-read", "/proc/self/environ"),
     row(READ, "open-read-write", "/proc/self/mem"),
     row(READ, "open-read", "/proc/self/maps"),
-    row(READ, "open-read", "/proc/1/environ").root(),
+    row(READ, "open-read", "/proc/1/environ").varies("process 1 may have more capabilities than belljar"),
     row(READ, "open-read", "/proc/1/cmdline"),
     row(READ, "open-read", "/proc/net/tcp"),
     row(READ, "list-directory", "/proc/{front}/fd"),
@@ -209,7 +218,7 @@ pub(super) const ROWS: &[Row] = &[
     row(SOCKET, "set-option", ""),
     row(SOCKET, "socket-x32", "").depends("few kernels have the ABI x32"),
     // CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWUTS.
-    row(POWER, "unshare", "268435456").never("threads of one process share the user namespace"),
+    row(POWER, "unshare", "268435456").depends("the settings of the kernel may forbid it"),
     row(POWER, "unshare", "131072").root(),
     row(POWER, "unshare", "1073741824").root(),
     row(POWER, "unshare", "67108864").root(),
@@ -233,8 +242,8 @@ pub(super) const ROWS: &[Row] = &[
     row(POWER, "filter", ""),
     row(POWER, "own-landlock", "").depends(OPTIONAL),
     row(POWER, "grow-files", ""),
-    row(POWER, "dump-core", ""),
-    row(POWER, "more-files", "").root(),
+    row(POWER, "dump-core", "").varies("belljar gives up core dumps without a wall, too; CAP_SYS_RESOURCE gets them back"),
+    row(POWER, "more-files", "").varies("needs CAP_SYS_RESOURCE, which root may lack in a container"),
     row(POWER, "go-first", "").root(),
     row(POWER, "personality", ""),
     row(KERNEL, "poison-memory", "").depends(OPTIONAL),
