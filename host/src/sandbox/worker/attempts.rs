@@ -13,7 +13,7 @@ mod protocol;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use self::kernel::{Arguments, Attempt};
+use self::kernel::{AttemptArguments, Attempt};
 use self::protocol::Then;
 use crate::interfaces::{Reply, Request};
 use crate::model::{Body, Contents, Reading};
@@ -31,7 +31,7 @@ pub fn take_over_worker() {
 pub(super) struct NamedAttempt {
     reference: String,
     name: String,
-    arguments: Arguments,
+    arguments: AttemptArguments,
 }
 
 impl NamedAttempt {
@@ -40,7 +40,7 @@ impl NamedAttempt {
         let Request::Read(read) = request else { return None };
         let rest = read.reference.strip_prefix("attempt/").filter(|_| IS_TAKEN_OVER.load(Ordering::Relaxed))?;
         let (name, arguments) = rest.split_once('/').unwrap_or((rest, ""));
-        let arguments = Arguments::from_hex(arguments);
+        let arguments = AttemptArguments::from_hex(arguments);
         Some(Self { reference: read.reference.clone(), name: name.to_owned(), arguments })
     }
 

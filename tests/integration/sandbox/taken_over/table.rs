@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
     row(READ, "open-read", "/proc/{front}/environ"),
     row(READ, "open-read", "/proc/{front}/cmdline"),
     row(READ, "open-read", "/proc/{front}/maps"),
-    row(READ, "open-read", "/proc/{front}/root/etc/passwd"),
+    row(READ, "list-directory", "/proc/{front}/root"),
     row(READ, "open-read", "/proc/{front}/cwd/belljar.toml"),
     row(READ, "open-read", "/proc/{sibling}/environ"),
     row(READ, "open-read", "/proc/self/environ"),

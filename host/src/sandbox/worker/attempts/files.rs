@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::kernel::{Arguments, Attempt, Attempted, address, call, descriptor, held, negative, plain};
+use super::kernel::{AttemptArguments, Attempt, Attempted, address, call, descriptor, held, negative, plain};
 
 /// The attempts on files.
 pub(super) const LIST: &[(&str, Attempt)] = &[
@@ -135,7 +135,7 @@ fn bits(flags: i32) -> usize {
     negative(flags)
 }
 
-fn open(arguments: &Arguments, flags: i32) -> io::Result<usize> {
+fn open(arguments: &AttemptArguments, flags: i32) -> io::Result<usize> {
     call(libc::SYS_openat, &[negative(libc::AT_FDCWD), arguments.pointer(0), bits(flags), 0o600])
 }
 
@@ -151,18 +151,18 @@ fn read_all(file: usize) -> Attempted {
     read
 }
 
-fn mknod(arguments: &Arguments, mode: libc::mode_t, device: usize) -> Attempted {
+fn mknod(arguments: &AttemptArguments, mode: libc::mode_t, device: usize) -> Attempted {
     let mode = usize::try_from(mode).unwrap_or_default();
     plain(libc::SYS_mknodat, &[negative(libc::AT_FDCWD), arguments.pointer(0), mode, device])
 }
 
-fn set_attribute(arguments: &Arguments) -> Attempted {
+fn set_attribute(arguments: &AttemptArguments) -> Attempted {
     let name = c"user.belljar".as_ptr() as usize;
     plain(libc::SYS_setxattr, &[arguments.pointer(0), name, address(b"x"), 1, 0])
 }
 
 /// Opens a file for reading, and locks it by `lock`. The lock ends with the descriptor.
-fn locked(arguments: &Arguments, lock: impl FnOnce(usize) -> Attempted) -> Attempted {
+fn locked(arguments: &AttemptArguments, lock: impl FnOnce(usize) -> Attempted) -> Attempted {
     let file = open(arguments, libc::O_RDONLY)?;
     let locked = lock(file);
     let _ = call(libc::SYS_close, &[file]);
@@ -170,7 +170,7 @@ fn locked(arguments: &Arguments, lock: impl FnOnce(usize) -> Attempted) -> Attem
 }
 
 /// Opens a file by its handle, which passes by all directories.
-fn open_handle(arguments: &Arguments) -> Attempted {
+fn open_handle(arguments: &AttemptArguments) -> Attempted {
     let mut handle = [0_u32; 34];
     if let Some(length) = handle.first_mut() {
         *length = 128;

@@ -7,12 +7,12 @@ use std::io;
 pub(in crate::sandbox) type Attempted = io::Result<String>;
 
 /// One attempt.
-pub(in crate::sandbox) type Attempt = fn(&Arguments) -> Attempted;
+pub(in crate::sandbox) type Attempt = fn(&AttemptArguments) -> Attempted;
 
 /// The arguments of an attempt.
-pub(in crate::sandbox) struct Arguments(Vec<CString>);
+pub(in crate::sandbox) struct AttemptArguments(Vec<CString>);
 
-impl Arguments {
+impl AttemptArguments {
     /// The arguments from hexadecimal digits: one on each line.
     pub(in crate::sandbox) fn from_hex(digits: &str) -> Self {
         let bytes: Vec<u8> = digits

@@ -1,6 +1,6 @@
 //! Attempts on the network: sockets of every family.
 
-use super::kernel::{Arguments, Attempt, Attempted, address, call, descriptor, plain};
+use super::kernel::{AttemptArguments, Attempt, Attempted, address, call, descriptor, plain};
 
 /// The attempts on the network.
 pub(super) const LIST: &[(&str, Attempt)] = &[
@@ -35,7 +35,7 @@ fn on_socket(family: usize, work: impl FnOnce(usize) -> Attempted) -> Attempted 
 }
 
 /// Connects to a port of this machine.
-fn connect_tcp(arguments: &Arguments) -> Attempted {
+fn connect_tcp(arguments: &AttemptArguments) -> Attempted {
     let port = u16::try_from(arguments.number(0)).unwrap_or_default();
     let address_of = [2_u16, port.to_be(), u16::from_ne_bytes([127, 0]), u16::from_ne_bytes([0, 1]), 0, 0, 0, 0];
     on_socket(2, |socket| plain(libc::SYS_connect, &[socket, address(&address_of), 16]))

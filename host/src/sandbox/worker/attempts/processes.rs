@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::kernel::{Arguments, Attempt, Attempted, address, call, descriptor, in_child, negative, plain, waited};
+use super::kernel::{AttemptArguments, Attempt, Attempted, address, call, descriptor, in_child, negative, plain, waited};
 
 /// The attempts on processes. The first argument of most is the number of the process.
 pub(super) const LIST: &[(&str, Attempt)] = &[
@@ -87,7 +87,7 @@ pub(super) const LIST: &[(&str, Attempt)] = &[
     })),
 ];
 
-fn on_pidfd(arguments: &Arguments, work: impl FnOnce(usize) -> Attempted) -> Attempted {
+fn on_pidfd(arguments: &AttemptArguments, work: impl FnOnce(usize) -> Attempted) -> Attempted {
     let pidfd = call(libc::SYS_pidfd_open, &[arguments.number(0), 0])?;
     let done = work(pidfd);
     let _ = call(libc::SYS_close, &[pidfd]);
@@ -96,7 +96,7 @@ fn on_pidfd(arguments: &Arguments, work: impl FnOnce(usize) -> Attempted) -> Att
 
 /// Makes the front the owner of a descriptor, so that the kernel sends it a signal when bytes arrive there. The signal is
 /// one that the process ignores: "window size changed".
-fn signal_by_socket(arguments: &Arguments) -> Attempted {
+fn signal_by_socket(arguments: &AttemptArguments) -> Attempted {
     call(libc::SYS_fcntl, &[0, 8, arguments.number(0)])?;
     plain(libc::SYS_fcntl, &[0, 10, negative(libc::SIGWINCH)])
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::kernel::{Arguments, address, call, negative};
+use super::kernel::{AttemptArguments, address, call, negative};
 use crate::grants::{FrontRequest, RecordEntry};
 use crate::interfaces::Reply;
 use crate::model::{Body, Consent, Contents, DecisionKind, ReadError, Reading, Usage};
@@ -30,16 +30,15 @@ pub(in crate::sandbox) enum Then {
 }
 
 /// Makes the attempt of this name in call `number`. `None` if there is none.
-pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &Arguments, reference: &str) -> Option<Then> {
+pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &AttemptArguments, reference: &str) -> Option<Then> {
     let count = arguments.number(0);
-    let nothing = |()| Then::Nothing;
     let done = Then::Say("sent".to_owned());
     Some(match name {
-        "long-frame" => nothing(send(&[0xff, 0xff, 0xff, 0x7f, 0, 1])),
-        "truncated-frame" => nothing(send(&[0xe8, 3, 0, 0, 0, 1, 2, 3])),
-        "garbage" => nothing(send(&[[6, 0, 0, 0, 0].as_slice(), &[0xfa; 6]].concat())),
-        "unknown-number" => nothing(say(&ToFront::Outcome(number + 1_000_000, text(reference, "forged")))),
-        "unknown-entry" => nothing(say(&ToFront::Entry(number + 1_000_000, RecordEntry::Progress(1.0, None, None)))),
+        "long-frame" => sent(&[0xff, 0xff, 0xff, 0x7f, 0, 1]),
+        "truncated-frame" => sent(&[0xe8, 3, 0, 0, 0, 1, 2, 3]),
+        "garbage" => sent(&[[6, 0, 0, 0, 0].as_slice(), &[0xfa; 6]].concat()),
+        "unknown-number" => said(&ToFront::Outcome(number + 1_000_000, text(reference, "forged"))),
+        "unknown-entry" => said(&ToFront::Entry(number + 1_000_000, RecordEntry::Progress(1.0, None, None))),
         // Ends another call of the same worker.
         "answer-neighbour" => {
             say(&ToFront::Outcome(SILENT.load(Ordering::Relaxed), text(&String::from_utf8_lossy(arguments.path(0).to_bytes()), "forged")));
@@ -53,13 +52,13 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &Arguments, re
             say(&ToFront::Outcome(number, text(reference, "first")));
             Then::Answer(text(reference, "second"))
         }
-        "ready-again" => nothing(say(&ToFront::Ready("full".to_owned()))),
-        "refuse-again" => nothing(say(&ToFront::Refused("no".to_owned()))),
-        "unknown-grant" => nothing(say(&decision(number, "root", DecisionKind::Allowed))),
-        "forged-allowed" => nothing(say(&decision(number, "http", DecisionKind::Allowed))),
+        "ready-again" => said(&ToFront::Ready("full".to_owned())),
+        "refuse-again" => said(&ToFront::Refused("no".to_owned())),
+        "unknown-grant" => said(&decision(number, "root", DecisionKind::Allowed)),
+        "forged-allowed" => said(&decision(number, "http", DecisionKind::Allowed)),
         "unknown-consent" => {
             let consent = Consent { grant: "root".into(), target: "everything".to_owned() };
-            nothing(say(&ToFront::Entry(number, RecordEntry::Consent(consent))))
+            said(&ToFront::Entry(number, RecordEntry::Consent(consent)))
         }
         "entries" => {
             (0..count).for_each(|_| say(&ToFront::Entry(number, RecordEntry::Progress(1.0, None, None))));
@@ -131,12 +130,8 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &Arguments, re
             std::hint::spin_loop();
         },
         "exit" => leave(0),
-        "abort" => std::process::abort(),
-        "stop" => {
-            let own = call(libc::SYS_getpid, &[]).unwrap_or_default();
-            let _ = call(libc::SYS_tgkill, &[own, own, negative(libc::SIGSTOP)]);
-            Then::Nothing
-        }
+        "abort" => signal_itself(libc::SIGABRT),
+        "stop" => signal_itself(libc::SIGSTOP),
         "close" => {
             let _ = call(libc::SYS_shutdown, &[SOCKET, 2]);
             Then::Nothing
@@ -145,6 +140,12 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &Arguments, re
         "call-i386" => Then::Say(call_i386()),
         _ => return None,
     })
+}
+
+fn signal_itself(signal: i32) -> Then {
+    let own = call(libc::SYS_getpid, &[]).unwrap_or_default();
+    let _ = call(libc::SYS_tgkill, &[own, own, negative(signal)]);
+    Then::Nothing
 }
 
 fn leave(code: usize) -> Then {
@@ -174,6 +175,18 @@ fn many_contents(count: usize) -> Box<Outcome> {
 fn contents(contents: Vec<Contents>) -> Box<Outcome> {
     let reply = Reply::Read(Reading { part: None, contents, fresh_for: None });
     Box::new(Outcome { result: Ok(reply), ..failed(ReadError::NotFound) })
+}
+
+/// Sends a message, and never answers.
+fn said(message: &ToFront) -> Then {
+    say(message);
+    Then::Nothing
+}
+
+/// Sends bytes, and never answers.
+fn sent(bytes: &[u8]) -> Then {
+    send(bytes);
+    Then::Nothing
 }
 
 /// Sends a message in a correct frame.
