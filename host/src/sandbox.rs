@@ -72,6 +72,8 @@ pub use executor::Executor;
 pub use loaded_mount::{LoadedMount, MountId};
 pub use local::{Place, Sandbox, SandboxOptions};
 pub use spec::{CallSpec, Outcome};
+#[cfg(feature = "unguarded")]
+pub use worker::attempts::take_over_worker;
 pub use worker::fuzzing as worker_fuzzing;
 pub use worker::serve::{WorkerEnd, WorkerFiles, serve_worker};
 pub use worker::starter::{WorkerProcess, WorkerSettings, WorkerStarter};

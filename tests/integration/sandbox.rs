@@ -2,4 +2,5 @@
 
 mod hand_written;
 mod isolation;
+mod taken_over;
 mod workers;

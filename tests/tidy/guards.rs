@@ -17,14 +17,19 @@ const DECLARED: &str = "host/src/model/guard.rs";
 const TABLE: &str = "host/src/model/bounds.rs";
 
 /// The files that may use the feature `unguarded`, with which guards can be switched off. These files declare guards,
-/// read the names of the guards that are off, pass the names to the compiler process, or copy calls as bytes.
-const MAY_USE_FEATURE: [&str; 6] = [
+/// read the names of the guards that are off, pass the names to child processes, copy calls as bytes, or run the code of
+/// an attacker in workers.
+const MAY_USE_FEATURE: [&str; 10] = [
     DECLARED,
     TABLE,
     "host/src/cli.rs",
     "host/src/server/compiler_process.rs",
     "host/src/server/startup.rs",
     "host/src/sandbox/executor.rs",
+    "host/src/server/worker_process.rs",
+    "host/src/sandbox.rs",
+    "host/src/sandbox/worker.rs",
+    "host/src/sandbox/worker/serve.rs",
 ];
 
 /// The guards that a file names, in order, each with its line. An import of `Guard` under another name gives "as".

@@ -45,13 +45,33 @@ pub(crate) fn provider(shell: &Shell, name: &str) -> Result<PathBuf> {
 
 /// Builds everything, and also a belljar whose guards can be switched off. Returns the path of the latter.
 pub(crate) fn unguarded(shell: &Shell) -> Result<PathBuf> {
-    let folder = shell.target.join("unguarded");
-    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar", "--features", "unguarded"]))?;
-    fs::create_dir_all(&folder)?;
-    let unguarded = folder.join("belljar");
-    fs::copy(shell.target.join("release/belljar"), &unguarded)?;
+    let unguarded = unguarded_program(shell, &[])?;
     // `target/release/belljar` must be the one with guards: tests and demo use it.
     run(shell)?;
+    Ok(unguarded)
+}
+
+/// The argument of cargo that compiles belljar quickly.
+const UNOPTIMIZED: [&str; 2] = ["--config", "profile.release.package.belljar.opt-level=0"];
+
+/// Builds a belljar whose workers a test can take over, not optimised, and then belljar.
+pub(crate) fn host_and_unguarded(shell: &Shell) -> Result<()> {
+    unguarded_program(shell, &UNOPTIMIZED)?;
+    host(shell)
+}
+
+/// The path of the belljar whose guards can be switched off, after a build.
+pub(crate) fn unguarded_path(shell: &Shell) -> PathBuf {
+    shell.target.join("unguarded/belljar")
+}
+
+/// Builds a belljar whose guards can be switched off. Leaves it also at `target/release/belljar`.
+fn unguarded_program(shell: &Shell, options: &[&str]) -> Result<PathBuf> {
+    let mut cargo = shell.cargo(["build", "--release", "--package", "belljar", "--features", "unguarded"]);
+    shell::run(cargo.args(options))?;
+    let unguarded = unguarded_path(shell);
+    fs::create_dir_all(shell.target.join("unguarded"))?;
+    fs::copy(shell.target.join("release/belljar"), &unguarded)?;
     Ok(unguarded)
 }
 

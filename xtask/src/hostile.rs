@@ -41,7 +41,8 @@ pub(crate) fn isolated(shell: &Shell) -> Result<()> {
     for area in ["clients::", "conformance::", "languages::"] {
         cargo.args(["--skip", area]);
     }
-    cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_TEST_HOST", unguarded);
+    cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_TEST_HOST", &unguarded);
+    cargo.env("BELLJAR_TEST_UNGUARDED", unguarded);
     shell::run(cargo.env("BELLJAR_ISOLATION", "mount"))
 }
 

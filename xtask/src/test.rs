@@ -147,7 +147,7 @@ struct Made {
 
 /// Builds belljar and the tests, and runs the tests.
 fn host(shell: &Shell, report: &mut Report, made: &Made) {
-    report.step("build of belljar", || build::host(shell));
+    report.step("build of belljar", || build::host_and_unguarded(shell));
     made.belljar.report_result(!report.failed());
     report.step("build of the tests", || {
         let build = || shell.cargo(["test", "--release", "--no-run", "--quiet"]);
@@ -176,6 +176,7 @@ fn host(shell: &Shell, report: &mut Report, made: &Made) {
         let missing = made.missing.get().into_iter().flatten();
         let skipped: Vec<_> = missing.map(|missing| missing.family).chain(landlock).collect();
         let mut cargo = shell.cargo(["test", "--release", "--no-fail-fast"]);
+        cargo.env("BELLJAR_TEST_UNGUARDED", build::unguarded_path(shell));
         counted(shell, cargo.args(Part::Host.packages(shell)?).args(WITHOUT_BELLJAR), &skipped.join(","))
     });
 }

@@ -10,6 +10,8 @@
 //! - [`mount`] is the front's side: it starts the worker of a mount and sends it calls.
 //! - [`serve`] is the worker's side.
 
+#[cfg(feature = "unguarded")]
+pub(super) mod attempts;
 pub(super) mod frame;
 pub mod fuzzing;
 pub(super) mod message;

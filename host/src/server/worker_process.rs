@@ -16,6 +16,10 @@ use crate::sandbox::{WorkerProcess, WorkerStarter, serve_worker};
 /// The internal verb that the child process runs.
 pub(crate) const VERB: &str = "serve-mount";
 
+/// The environment variable with which a test takes workers over. Its value is "1".
+#[cfg(feature = "unguarded")]
+const TAKEN_OVER: &str = "BELLJAR_TAKEN_OVER";
+
 /// Starts worker processes.
 #[derive(Default)]
 pub(crate) struct WorkerProcesses {
@@ -67,10 +71,17 @@ fn start() -> io::Result<(Child, UnixStream)> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     #[cfg(feature = "unguarded")]
-    command.env("BELLJAR_UNGUARDED", guard::names_off());
+    command.env("BELLJAR_UNGUARDED", guard::names_off()).envs(taken_over().map(|value| (TAKEN_OVER, value)));
     let mut child = command.spawn()?;
     drop((child.stdout.take(), child.stderr.take()));
     Ok((child, own))
+}
+
+/// The value of [`TAKEN_OVER`]. `None` if it is not set.
+#[cfg(feature = "unguarded")]
+fn taken_over() -> Option<std::ffi::OsString> {
+    #[expect(clippy::disallowed_methods, reason = "the test that started this process takes workers over")]
+    std::env::var_os(TAKEN_OVER)
 }
 
 /// A process that this one started.
@@ -133,6 +144,10 @@ fn process_time(id: u32) -> Option<Duration> {
 pub(crate) fn child() -> ExitCode {
     // Ends this process if the front is killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    #[cfg(feature = "unguarded")]
+    if taken_over().is_some_and(|value| value == "1") {
+        crate::sandbox::take_over_worker();
+    }
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::FAILURE };
     // A part is for the sockets of the process itself.
     let descriptors = usize::try_from(open_files::limit() / 4 * 3).unwrap_or(usize::MAX);

@@ -3,7 +3,7 @@
 //! - By Landlock: the granted directories and the compiled code can be read, and two files of the kernel about this
 //!   process. Nothing can be written. No TCP, no abstract Unix sockets, no signals to other processes.
 //! - By a filter of system calls: only calls that a worker makes ([`calls`]).
-//! - No new privileges, no core dumps, no file can grow.
+//! - No capabilities, no new privileges, no core dumps, no file can grow.
 
 mod calls;
 
@@ -14,7 +14,9 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetError, Scope,
 };
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::directories;
 use super::landlock::{self as wall, WallStatus};
@@ -33,6 +35,9 @@ pub(crate) fn raise(files: &WorkerFiles<'_>) -> String {
     if setrlimit(Resource::Fsize, nothing).is_err() {
         missing.push("no limit on the size of files".to_owned());
     }
+    if let Err(error) = drop_capabilities() {
+        missing.push(format!("capabilities ({error})"));
+    }
     match Guard::WorkerFiles.is_on().then(|| restrict_files(files)) {
         None => missing.push("no Landlock".to_owned()),
         Some(Ok(status)) => match wall::status_of(&status, true) {
@@ -47,6 +52,15 @@ pub(crate) fn raise(files: &WorkerFiles<'_>) -> String {
         Some(Err(error)) => missing.push(format!("system calls are not filtered ({error})")),
     }
     if missing.is_empty() { "full".to_owned() } else { missing.join(", ") }
+}
+
+/// Gives up all capabilities but one, if this process has any: a mount may be granted files of other users for reading.
+fn drop_capabilities() -> Result<(), Errno> {
+    let mut held = capabilities(None)?;
+    held.effective &= CapabilitySet::DAC_READ_SEARCH;
+    held.permitted &= CapabilitySet::DAC_READ_SEARCH;
+    held.inheritable = CapabilitySet::empty();
+    set_capabilities(None, held)
 }
 
 fn restrict_files(files: &WorkerFiles<'_>) -> Result<RestrictionStatus, RulesetError> {

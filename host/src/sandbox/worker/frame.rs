@@ -4,9 +4,9 @@
 //! Only the front sends descriptors. It reads without room for any, so the kernel drops what a worker sends.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::convert::Infallible;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -107,6 +107,11 @@ impl MessageSender {
         drop(waiting);
         self.has_waiting.notify_one();
         Ok(())
+    }
+
+    /// The number of frames that wait.
+    pub(in crate::sandbox) fn waiting(&self) -> usize {
+        self.lock().len()
     }
 
     /// Sends the frames that wait, until the socket fails.
@@ -301,11 +306,7 @@ fn receive_now(
     received
 }
 
-fn receive_with_files(
-    socket: BorrowedFd<'_>,
-    into: &mut [u8],
-    files: &mut VecDeque<OwnedFd>,
-) -> Result<usize, Errno> {
+fn receive_with_files(socket: BorrowedFd<'_>, into: &mut [u8], files: &mut VecDeque<OwnedFd>) -> Result<usize, Errno> {
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;

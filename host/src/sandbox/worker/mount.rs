@@ -19,7 +19,7 @@ use crate::grants::{CallRecord, CallScope, DedicatedThread, MountGrants};
 use crate::interfaces::redact_result;
 use crate::limits::Permit;
 use crate::model::error::LimitKind;
-use crate::model::{Limit, Limits, ReadError};
+use crate::model::{Limit, Limits, ReadError, Usage};
 use crate::sandbox::call::check_size;
 use crate::sandbox::loaded_mount::MountRecord;
 use crate::sandbox::spec::{CallSpec, Outcome};
@@ -98,6 +98,7 @@ impl WorkerMount {
             deadline,
             reply: None,
             entries: 0,
+            has_printed: false,
             broker: OnceLock::new(),
             streams: JoinSet::new(),
             _running: running,
@@ -146,7 +147,9 @@ impl WorkerMount {
             Err(error) => Err(error),
         };
         redact_result(&mut outcome.result, redactor);
-        outcome.usage.bytes = outcome.result.as_ref().map_or(0, |reply| reply.bytes() as u64);
+        let (said, measured) = (outcome.usage.time, record.usage());
+        let bytes = outcome.result.as_ref().map_or(0, |reply| reply.bytes() as u64);
+        outcome.usage = Usage { time: said.min(measured.time), bytes, ..measured };
         outcome.decisions = record.take_decisions();
         outcome
     }

@@ -39,6 +39,12 @@ pub(in crate::sandbox) enum WorkerFault {
     /// It named a kind of grant that does not exist, or that it does not decide about.
     #[error("it sent a decision that it cannot make")]
     ForgedDecision,
+    /// It sent the output of a call twice.
+    #[error("it sent the output of a call twice")]
+    RepeatedOutput,
+    /// It asked for streams, and does not receive them.
+    #[error("it does not take the streams that it asked for")]
+    UntakenStreams,
     /// It opened more streams than a call can have.
     #[error("it opened more than {MAX_STREAMS} streams for a call")]
     TooManyStreams,
@@ -54,6 +60,8 @@ pub(in crate::sandbox) struct PendingCall {
     /// `None` after the caller is gone.
     pub(in crate::sandbox) reply: Option<oneshot::Sender<Outcome>>,
     pub(in crate::sandbox) entries: usize,
+    /// True after the worker sent what the guest printed.
+    pub(in crate::sandbox) has_printed: bool,
     /// What the call asks of the front. Made when it first asks.
     pub(in crate::sandbox) broker: OnceLock<Arc<Broker>>,
     /// The streams of the call. They end with it.
@@ -83,6 +91,9 @@ impl PendingCall {
             }
             RecordEntry::Progress(done, total, note) => self.record.report_progress(done, total, note),
             RecordEntry::Printed(bytes, dropped) => {
+                if std::mem::replace(&mut self.has_printed, true) {
+                    return Err(WorkerFault::RepeatedOutput);
+                }
                 let redactor = self.mount.grants.redactor();
                 let longest = redactor.map_or(0, crate::grants::secrets::Redactor::margin);
                 let output = GuestOutput::of_worker(self.limits.output, longest, &bytes, dropped);
@@ -135,7 +146,8 @@ impl PendingCall {
     fn record_usage(&self, usage: &Usage) {
         self.record.fuel_left(self.limits.fuel.saturating_sub(usage.fuel));
         self.record.memory_used(usage.memory.min(self.limits.memory));
-        self.record.cpu_used(usage.cpu);
+        // A call runs on one thread.
+        self.record.cpu_used(usage.cpu.min(self.record.usage().time));
     }
 }
 
@@ -206,14 +218,21 @@ impl PendingCalls {
         self.lock().as_mut().and_then(|calls| calls.remove(&number)).ok_or(WorkerFault::UnknownCall)
     }
 
-    /// Marks a call whose caller is gone. True if it still runs.
-    pub(in crate::sandbox) fn withdraw(&self, number: u64) -> bool {
-        self.with(number, |call| {
+    /// Marks a call whose caller is gone. Returns its deadline if it still runs.
+    pub(in crate::sandbox) fn withdraw(&self, number: u64) -> Option<Instant> {
+        let mut deadline = None;
+        let _ = self.with(number, |call| {
             call.reply = None;
             call.streams.abort_all();
+            deadline = Some(call.deadline);
             Ok(())
-        })
-        .is_ok()
+        });
+        deadline
+    }
+
+    /// True if the call still runs.
+    pub(in crate::sandbox) fn contains(&self, number: u64) -> bool {
+        self.lock().as_ref().is_some_and(|calls| calls.contains_key(&number))
     }
 
     /// Ends all calls: their callers get no outcome.

@@ -28,6 +28,12 @@ const READY_TIME: Duration = Duration::from_secs(60);
 /// How often the kernel is asked for the processor time of a worker that runs calls.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
+/// The time after its deadline in which a worker must end a cancelled call.
+const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
+/// The most frames that may wait for a worker that asks for a stream. Each holds a descriptor of this process.
+const MAX_WAITING: usize = 512;
+
 /// The most characters of a reason that a worker gives.
 const MAX_REASON: usize = 400;
 
@@ -237,9 +243,22 @@ impl SentCall {
 impl Drop for SentCall {
     fn drop(&mut self) {
         let shared = &self.worker.shared;
-        if !self.is_over && shared.calls.withdraw(self.number) {
-            // If the socket is closed, the call has ended.
-            let _ = shared.sender.send(&ToWorker::Cancel(self.number), Vec::new());
+        if self.is_over {
+            return;
+        }
+        let Some(deadline) = shared.calls.withdraw(self.number) else { return };
+        // If the socket is closed, the call has ended.
+        let _ = shared.sender.send(&ToWorker::Cancel(self.number), Vec::new());
+        // Nobody waits for the call any more, but its record does.
+        let (worker, number) = (Arc::downgrade(&self.worker), self.number);
+        let watch = async move {
+            tokio::time::sleep_until(deadline + CANCEL_GRACE).await;
+            if let Some(worker) = worker.upgrade().filter(|worker| worker.shared.calls.contains(number)) {
+                worker.kill("it did not end a cancelled call in time");
+            }
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(watch);
         }
     }
 }
@@ -271,6 +290,9 @@ impl SharedWorker {
             ToFront::Gone(number, usage) => self.calls.gone(number, &usage),
             ToFront::Entry(number, entry) => self.calls.add_entry(number, entry),
             ToFront::Open(number, id, request) => {
+                if self.sender.waiting() >= MAX_WAITING {
+                    return Err(WorkerFault::UntakenStreams);
+                }
                 let (own, lent) = match UnixStream::pair() {
                     Ok((own, lent)) => (own, lent.into_std().ok().map(OwnedFd::from)),
                     // The call gets no stream, because this process has no descriptor left.

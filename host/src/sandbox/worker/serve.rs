@@ -175,6 +175,12 @@ impl WorkerHost {
     }
 
     async fn call(&self, call: WorkerCall, link: &Arc<FrontLink>) {
+        #[cfg(feature = "unguarded")]
+        if let Some(attempt) = super::attempts::NamedAttempt::of(&call.spec.request) {
+            let outcome = attempt.run(call.number).await;
+            let _ = link.sender.send(&ToFront::Outcome(call.number, Box::new(outcome)), Vec::new());
+            return;
+        }
         let WorkerCall { number, mut spec, extras, time_left } = call;
         spec.mount = self.mount.id();
         let front = CallFront { number, link: Arc::clone(link) };

@@ -91,7 +91,6 @@ const IDENTITY_AND_KERNEL_CALLS: &[libc::c_long] = &[
     libc::SYS_setfsuid,
     libc::SYS_setfsgid,
     libc::SYS_setgroups,
-    libc::SYS_capset,
     libc::SYS_personality,
     libc::SYS_unshare,
     libc::SYS_setns,

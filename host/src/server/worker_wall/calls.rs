@@ -31,7 +31,6 @@ const ANY: &[libc::c_long] = &[
     libc::SYS_openat2,
     libc::SYS_readlinkat,
     libc::SYS_fadvise64,
-    libc::SYS_fcntl,
     libc::SYS_dup,
     // The sockets that the front gave it.
     libc::SYS_recvmsg,
@@ -100,11 +99,20 @@ const ANY: &[libc::c_long] = &[
 /// Commands of `ioctl`: nonblocking mode, bytes to read, and which pages were written (`PAGEMAP_SCAN`).
 const IOCTL_COMMANDS: [u64; 3] = [0x5421, 0x541b, 0xc060_6610];
 
+/// Commands of `fcntl`: copies of descriptors, and their flags. Others lock files, or send signals to other processes.
+const FCNTL_COMMANDS: [u64; 6] = [0, 1, 2, 3, 4, 1030];
+
 /// Commands of `prctl`: names of threads and of memory.
 const PRCTL_COMMANDS: [u64; 3] = [15, 16, 0x5356_4d41];
 
-/// The flags of `clone` for a thread. Without them, it starts a process.
+/// The flag of `clone` for a thread. Without it, the call starts a process.
 const THREAD: u64 = 0x0001_0000;
+
+/// The flags of `clone` for new namespaces.
+const NAMESPACES: u64 = 0x7e02_0000;
+
+/// The lowest priority of a thread. Compared without a sign, every higher priority than the usual one is larger.
+const LOWEST_PRIORITY: u64 = 19;
 
 /// The system call `clone3`, whose flags a filter cannot read.
 const CLONE3: i64 = 435;
@@ -131,12 +139,15 @@ pub(super) fn allow_only_own() -> Result<(), CallFilterError> {
     };
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ANY.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_ioctl, one_of(1, &IOCTL_COMMANDS)?);
+    rules.insert(libc::SYS_fcntl, one_of(1, &FCNTL_COMMANDS)?);
     rules.insert(libc::SYS_prctl, one_of(0, &PRCTL_COMMANDS)?);
     // Its own limits and priority, and not those of another process.
     rules.insert(libc::SYS_prlimit64, one_of(0, &[0])?);
-    rules.insert(libc::SYS_setpriority, vec![SeccompRule::new(vec![equal(0, 0)?, equal(1, 0)?])?]);
+    let is_low = SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::Le, LOWEST_PRIORITY)?;
+    rules.insert(libc::SYS_setpriority, vec![SeccompRule::new(vec![equal(0, 0)?, equal(1, 0)?, is_low])?]);
     rules.insert(libc::SYS_tgkill, one_of(0, &[u64::from(std::process::id())])?);
-    let is_thread = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(THREAD), THREAD)?;
+    let flags = SeccompCmpOp::MaskedEq(THREAD | NAMESPACES);
+    let is_thread = SeccompCondition::new(0, SeccompCmpArgLen::Dword, flags, THREAD)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
     // With ENOSYS, the C library falls back to `clone`.
     apply(BTreeMap::from([(CLONE3, Vec::new())]), SeccompAction::Allow, refusal(libc::ENOSYS))?;
