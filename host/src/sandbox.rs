@@ -56,6 +56,7 @@ mod link;
 mod loaded_mount;
 mod local;
 mod meter;
+mod mount_id;
 mod output;
 mod principal_cache;
 mod principal_mounts;
@@ -69,8 +70,9 @@ pub use component::{NotAProvider, Profile};
 pub use engine::Processors;
 pub use error::{CompileError, KeyError, LoadError, SandboxError};
 pub use executor::Executor;
-pub use loaded_mount::{LoadedMount, MountId};
+pub use loaded_mount::LoadedMount;
 pub use local::{Place, Sandbox, SandboxOptions};
+pub use mount_id::MountId;
 pub use spec::{CallSpec, Outcome};
 #[cfg(feature = "unguarded")]
 pub use worker::attempts::take_over_worker;

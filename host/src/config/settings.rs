@@ -48,6 +48,7 @@ pub enum Isolation {
 /// The isolation without a key in the file. Tests of the build without guards may choose it.
 pub(super) fn default_isolation() -> Isolation {
     #[cfg(feature = "unguarded")]
+    #[expect(clippy::disallowed_methods, reason = "the test that started this process chooses")]
     if std::env::var_os("BELLJAR_ISOLATION").is_some_and(|value| value == "mount") {
         return Isolation::Mount;
     }

@@ -1,7 +1,6 @@
 //! What the front gives a worker process of a mount's grants: plain data, and the descriptors of granted directories.
 //! No secret is in it but those of environment variables, which the guest itself gets.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -71,9 +70,9 @@ impl MountGrants {
     ///
     /// # Errors
     /// If the descriptors are not the granted directories.
-    pub fn of_worker(handover: &GrantsHandover, files: Vec<File>) -> Result<Self, ConfigureError> {
+    pub fn of_worker(handover: &GrantsHandover, files: Vec<OwnedFd>) -> Result<Self, ConfigureError> {
         let mut grants = GrantConfig::default().configure(&Ambient::default())?;
-        let fs = FsMountState::of_worker(&handover.directories, files);
+        let fs = FsMountState::of_worker(&handover.directories, files.into_iter().map(Into::into).collect());
         grants.fs = fs.map_err(|source| ConfigureError { kind: "fs", source: source.into() })?;
         let network = &handover.network;
         grants.http = Arc::new(HttpMountState::of_worker(network));

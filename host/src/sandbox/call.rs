@@ -16,12 +16,12 @@ use super::call_runner::CallProgress;
 use super::descriptors::ReservedDescriptors;
 use super::loaded_mount::MountRecord;
 use super::output::GuestOutput;
-use super::spec::{CallSpec, Outcome};
+use super::spec::{CallSpec, Outcome, check_size};
 use super::store_data::StoreData;
 use super::worker::message::CallExtras;
 use crate::grants::secrets::Redactor;
 use crate::grants::{CallRecord, CallScope};
-use crate::interfaces::{Reply, ReplyLimits, redact_result};
+use crate::interfaces::{ReplyLimits, redact_result};
 use crate::limits::Permit;
 use crate::limits::cpu_timer::{CpuTimer, thread_time};
 use crate::limits::memory_account::MemoryAccount;
@@ -173,7 +173,7 @@ pub(super) async fn run(
         }
     } else {
         redact_result(&mut result, redactor);
-        mount.log(&output);
+        mount.log_rate.log(&mount.name, &output, redactor);
     }
     let bytes = result.as_ref().map_or(0, |reply| reply.bytes() as u64);
     // The host's work on a result is charged to the mount.
@@ -259,13 +259,4 @@ fn classify(
     }
     let how = trap.map_or_else(|| chain.last().cloned().unwrap_or_default(), |trap| trap.to_string());
     ReadError::Trapped(how)
-}
-
-/// Refuses a reply of more than `cap` bytes.
-pub(super) fn check_size(reply: Reply, cap: u64) -> Result<Reply, ReadError> {
-    let used = reply.bytes() as u64;
-    if used > cap {
-        return Err(ReadError::Exhausted(Limit { kind: LimitKind::Result, used, cap }));
-    }
-    Ok(reply)
 }

@@ -227,7 +227,7 @@ impl CodeCache {
     /// If the code is authentic but this engine cannot load it.
     pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> wasmtime::Result<Option<CompiledCode>> {
         match self.authenticated(digest) {
-            Some(file) => CompiledCode::map(engine, file.into_std()).map(Some),
+            Some(file) => CompiledCode::map(engine, file.into_std().into()).map(Some),
             None => Ok(self.installed.as_ref().and_then(|installed| installed.load(engine, digest))),
         }
     }

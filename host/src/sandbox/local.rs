@@ -1,5 +1,6 @@
 //! The sandbox of this process: loaded mounts, and calls of them, each in a fresh store.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -9,7 +10,8 @@ use wasmtime::component::Linker;
 
 use super::compile::{self, CodeCacheConfig, CompiledCode, Compiler, NotCompiled};
 use super::error::{LoadError, SandboxError};
-use super::loaded_mount::{LoadedMount, MountId, MountRecord, MountRecords};
+use super::loaded_mount::{LoadedMount, MountRecord, MountRecords};
+use super::mount_id::MountId;
 use super::principal_cache::PrincipalCache;
 use super::spec::{CallSpec, Outcome};
 use super::worker::message::CallExtras;
@@ -111,11 +113,11 @@ impl Sandbox {
     pub(super) fn load_file(
         &self,
         name: &MountName,
-        file: &std::fs::File,
+        file: BorrowedFd<'_>,
         grants: MountGrants,
     ) -> Result<LoadedMount, LoadError> {
         let unmapped = |why: String| LoadError::Code(text::excerpt(&why, 300));
-        let file = file.try_clone().map_err(|error| unmapped(error.to_string()))?;
+        let file = file.try_clone_to_owned().map_err(|error| unmapped(error.to_string()))?;
         let code = CompiledCode::map(&self.engine, file).map_err(|error| unmapped(format!("{error:#}")))?;
         self.link(name, code, grants)
     }
@@ -183,25 +185,28 @@ impl Sandbox {
     fn insert(
         &self,
         name: &MountName,
-        (exports, code): (Arc<Exports<store_data::StoreData>>, Option<Arc<std::fs::File>>),
+        (exports, code): (Arc<Exports<store_data::StoreData>>, Option<Arc<OwnedFd>>),
         grants: MountGrants,
         place: Place<'_>,
     ) -> LoadedMount {
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
         let descriptors = grants.opens_files().then(|| Arc::clone(&self.descriptors));
+        let (grants, log_rate) = (Arc::new(grants), Arc::default());
+        let worker = match (place, &self.workers, &code) {
+            (Place::Worker(limits), Some(settings), Some(code)) => {
+                let (grants, log_rate) = (Arc::clone(&grants), Arc::clone(&log_rate));
+                Some(WorkerMount::new(settings.clone(), (name, limits), Arc::clone(code), grants, log_rate))
+            }
+            _ => None,
+        };
         let mounted = Arc::new(MountRecord {
             name: name.clone(),
             exports,
             grants,
             descriptors,
-            log_rate: Arc::default(),
+            log_rate,
             principals: PrincipalCache::default(),
-            worker: match (place, &self.workers, &code) {
-                (Place::Worker(limits), Some(settings), Some(code)) => {
-                    Some(WorkerMount::new(settings.clone(), Arc::clone(code), limits.clone()))
-                }
-                _ => None,
-            },
+            worker,
             code,
         });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
@@ -292,7 +297,7 @@ impl Sandbox {
             Err(_) => return Outcome::failed(ReadError::Exhausted(permit.time_limit())),
         };
         if let Some(worker) = &base.worker {
-            return worker.call((&base, &mount), spec, &permit, record).await;
+            return worker.call(&mount.grants, spec, &permit, record).await;
         }
         let running = self.ticker.start_call();
         let engine = self.engine.clone();

@@ -12,7 +12,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use crate::grants::secrets::Redactor;
 use crate::model::bounds::LOG_LINES;
-use crate::model::text;
+use crate::model::{MountName, text};
 
 /// Bytes of one write. The guest's library splits larger ones.
 const MAX_WRITE: usize = 4096;
@@ -42,6 +42,13 @@ impl LogRate {
     /// dropped in the last one.
     pub(super) fn limit(&self, lines: Vec<String>) -> Vec<String> {
         if lines.is_empty() { lines } else { self.limit_at(lines, Instant::now()) }
+    }
+
+    /// Logs what a guest of `mount` printed, as often as the mount may. Masks the secrets.
+    pub(super) fn log(&self, mount: &MountName, output: &GuestOutput, redactor: Option<&Redactor>) {
+        for line in self.limit(output.lines(redactor)) {
+            tracing::info!(target: "belljar::guest", %mount, "printed {line}");
+        }
     }
 
     fn limit_at(&self, mut lines: Vec<String>, now: Instant) -> Vec<String> {

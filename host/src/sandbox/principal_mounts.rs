@@ -46,7 +46,7 @@ fn variant(
     let made = Arc::new(MountRecord {
         name: mount.name.clone(),
         exports: Arc::clone(&mount.exports),
-        grants: own.sharing(&mount.grants),
+        grants: Arc::new(own.sharing(&mount.grants)),
         descriptors: mount.descriptors.clone(),
         log_rate: Arc::clone(&mount.log_rate),
         principals: PrincipalCache::default(),

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::loaded_mount::MountId;
+use super::mount_id::MountId;
 use crate::interfaces::{Reply, Request};
 use crate::limits::Permit;
+use crate::model::error::{Limit, LimitKind};
 use crate::model::{Consent, DecisionLog, Limits, ReadError, Usage};
 
 /// The input of one call: the mount, the function, the limits, and one-time consents.
@@ -52,6 +53,15 @@ impl Outcome {
     pub fn failed(error: ReadError) -> Self {
         Self { result: Err(error), usage: Usage::default(), decisions: DecisionLog::default() }
     }
+}
+
+/// Refuses a reply of more than `cap` bytes.
+pub(super) fn check_size(reply: Reply, cap: u64) -> Result<Reply, ReadError> {
+    let used = reply.bytes() as u64;
+    if used > cap {
+        return Err(ReadError::Exhausted(Limit { kind: LimitKind::Result, used, cap }));
+    }
+    Ok(reply)
 }
 
 #[cfg(test)]

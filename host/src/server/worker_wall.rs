@@ -74,7 +74,7 @@ fn restrict_files(files: &WorkerFiles<'_>) -> Result<RestrictionStatus, RulesetE
         (&mut rules).add_rule(PathBeneath::new(directory.as_fd(), read | AccessFs::ReadDir))?;
     }
     // Code without a cache lies in memory, which has no path and needs no rule.
-    let _ = (&mut rules).add_rule(PathBeneath::new(files.code.as_fd(), read));
+    let _ = (&mut rules).add_rule(PathBeneath::new(files.code, read));
     // A rule names an inode, and procfs keeps the inode only while a handle is open.
     let mut pinned: Vec<File> = Vec::new();
     for path in KERNEL_FILES {

@@ -39,7 +39,7 @@ impl InstalledCode {
             );
             return None;
         }
-        CompiledCode::map(engine, file.into_std())
+        CompiledCode::map(engine, file.into_std().into())
             .inspect_err(|error| tracing::info!(%digest, "the installed code does not fit this machine: {error:#}"))
             .ok()
     }

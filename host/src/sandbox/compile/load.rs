@@ -1,8 +1,6 @@
 //! Loads compiled code. It becomes native code of this process.
 
-use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use wasmtime::Engine;
@@ -11,13 +9,13 @@ use wasmtime::component::Component;
 /// A loaded component, and the file with its compiled code.
 pub(in crate::sandbox) struct CompiledCode {
     pub(in crate::sandbox) component: Component,
-    pub(in crate::sandbox) file: File,
+    pub(in crate::sandbox) file: OwnedFd,
 }
 
 impl CompiledCode {
     /// Maps code from an authenticated, installed or lent file. Opens the descriptor, not the name, which may lead to
     /// another file now.
-    pub(in crate::sandbox) fn map(engine: &Engine, file: File) -> wasmtime::Result<Self> {
+    pub(in crate::sandbox) fn map(engine: &Engine, file: OwnedFd) -> wasmtime::Result<Self> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         #[expect(
             unsafe_code,
@@ -34,8 +32,12 @@ impl CompiledCode {
 
     /// Maps code that the compiler process has just made, without a cache. It is copied into sealed memory.
     pub(in crate::sandbox) fn fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Self> {
-        let mut file = File::from(memfd_create(c"compiled code", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-        file.write_all(code)?;
+        let file = memfd_create(c"compiled code", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let mut rest = code;
+        while !rest.is_empty() {
+            let written = rustix::io::write(&file, rest)?;
+            rest = rest.get(written..).unwrap_or_default();
+        }
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Self::map(engine, file)
     }

@@ -33,7 +33,7 @@ const CHUNK: usize = 64 << 10;
 
 /// A frame cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::sandbox) enum WireError {
+pub(in crate::sandbox) enum MessageError {
     /// The socket fails.
     #[error(transparent)]
     Socket(#[from] io::Error),
@@ -89,12 +89,12 @@ impl MessageSender {
     ///
     /// # Errors
     /// If the message cannot be written as a frame, or the other side is gone.
-    pub(in crate::sandbox) fn send<T: Serialize>(&self, message: &T, files: Vec<OwnedFd>) -> Result<(), WireError> {
+    pub(in crate::sandbox) fn send<T: Serialize>(&self, message: &T, files: Vec<OwnedFd>) -> Result<(), MessageError> {
         let mut bytes = postcard::to_extend(message, vec![0; HEADER])?;
         let body = bytes.len().saturating_sub(HEADER);
-        let too_long = || WireError::TooLong { length: body, most: u32::MAX as usize };
+        let too_long = || MessageError::TooLong { length: body, most: u32::MAX as usize };
         let length = u32::try_from(body).map_err(|_| too_long())?.to_le_bytes();
-        let count = u8::try_from(files.len()).map_err(|_| WireError::NoFiles)?;
+        let count = u8::try_from(files.len()).map_err(|_| MessageError::NoFiles)?;
         for (to, from) in bytes.iter_mut().zip(length.into_iter().chain([count])) {
             *to = from;
         }
@@ -115,12 +115,12 @@ impl MessageSender {
     }
 
     /// Sends the frames that wait, until the socket fails.
-    pub(in crate::sandbox) async fn run(&self) -> WireError {
+    pub(in crate::sandbox) async fn run(&self) -> MessageError {
         let Err(error) = self.send_waiting().await;
         error
     }
 
-    async fn send_waiting(&self) -> Result<Infallible, WireError> {
+    async fn send_waiting(&self) -> Result<Infallible, MessageError> {
         loop {
             if self.lock().is_empty() {
                 self.has_waiting.notified().await;
@@ -213,16 +213,16 @@ impl MessageReader {
     /// If the socket fails, or the frame is not a message.
     pub(in crate::sandbox) async fn next<T: DeserializeOwned>(
         &mut self,
-    ) -> Result<Option<(T, Vec<OwnedFd>)>, WireError> {
+    ) -> Result<Option<(T, Vec<OwnedFd>)>, MessageError> {
         if !self.fill(HEADER).await? {
             return Ok(None);
         }
         let (length, count) = self.header();
         if length > self.most {
-            return Err(WireError::TooLong { length, most: self.most });
+            return Err(MessageError::TooLong { length, most: self.most });
         }
         if !self.fill(HEADER + length).await? {
-            return Err(WireError::Truncated);
+            return Err(MessageError::Truncated);
         }
         let start = self.used + HEADER;
         let message = postcard::from_bytes(self.buffer.get(start..start + length).unwrap_or_default())?;
@@ -236,7 +236,7 @@ impl MessageReader {
         let files = match &mut self.files {
             Some(files) if files.len() >= count => files.drain(..count).collect(),
             None if count == 0 => Vec::new(),
-            _ => return Err(WireError::NoFiles),
+            _ => return Err(MessageError::NoFiles),
         };
         Ok(Some((message, files)))
     }
@@ -250,7 +250,7 @@ impl MessageReader {
     }
 
     /// Receives until `wanted` bytes wait. False if the socket ended before the first of them.
-    async fn fill(&mut self, wanted: usize) -> Result<bool, WireError> {
+    async fn fill(&mut self, wanted: usize) -> Result<bool, MessageError> {
         while self.buffer.len() - self.used < wanted {
             if self.used > 0 {
                 self.buffer.drain(..self.used);
@@ -261,7 +261,7 @@ impl MessageReader {
             self.buffer.reserve(wanted.saturating_sub(before).max(CHUNK));
             match self.receive().await? {
                 0 if before == 0 => return Ok(false),
-                0 => return Err(WireError::Truncated),
+                0 => return Err(MessageError::Truncated),
                 _ => {}
             }
         }
@@ -276,8 +276,9 @@ impl MessageReader {
             let room = buffer.capacity() - buffer.len();
             match receive_now(guard.get_inner().as_fd(), buffer, files.as_mut()) {
                 Ok(count) => {
-                    // The socket is empty. Without this, the next read would find that out.
-                    if count < room {
+                    // The socket is empty. Without this, the next read would find that out. A read also stops before bytes
+                    // that come with descriptors, and then the socket is not empty.
+                    if files.is_none() && count < room {
                         guard.clear_ready();
                     }
                     return Ok(count);
@@ -372,6 +373,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_frame_behind_one_with_descriptors_is_received_although_nothing_follows() {
+        let (one, other) = pair();
+        let sender = MessageSender::new(one);
+        for _ in 0..3 {
+            sender.send(&1_u8, Vec::new()).unwrap();
+            sender.send(&2_u8, vec![tempfile::tempfile().unwrap().into()]).unwrap();
+        }
+        let mut reader = MessageReader::new(other, MOST).unwrap().with_files();
+        for expected in [1, 2, 1, 2, 1, 2] {
+            let next = tokio::time::timeout(std::time::Duration::from_secs(60), reader.next::<u8>());
+            let (number, files) = next.await.expect("the frame has come").unwrap().unwrap();
+            assert_eq!((number, files.len()), (expected, usize::from(expected == 2)));
+        }
+    }
+
+    #[tokio::test]
     async fn long_truncated_and_malformed_frames_are_errors() {
         for (bytes, expected) in [
             (&[0xff, 0xff, 0xff, 0x7f, 0][..], "at most"),
@@ -392,7 +409,7 @@ mod tests {
         let (one, other) = pair();
         let (mut held, lent) = UnixStream::pair().unwrap();
         MessageSender::new(one).send(&1_u8, vec![lent.into()]).unwrap();
-        assert!(matches!(MessageReader::new(other, MOST).unwrap().next::<u8>().await, Err(WireError::NoFiles)));
+        assert!(matches!(MessageReader::new(other, MOST).unwrap().next::<u8>().await, Err(MessageError::NoFiles)));
         // The kernel has closed the descriptor.
         assert_eq!(held.read(&mut [0]).unwrap(), 0);
     }

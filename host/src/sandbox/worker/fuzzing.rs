@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::frame::{MessageReader, MessageSender, WireError};
+use super::frame::{MessageError, MessageReader, MessageSender};
 use super::message::{CallExtras, ToFront, ToWorker, WorkerCall, WorkerStart};
 use super::pending::PendingCalls;
 use crate::grants::{FrontRequest, GrantsHandover, RecordEntry};
 use crate::interfaces::resources::Read;
 use crate::model::{DecisionKind, Limits, ReadError, Usage};
-use crate::sandbox::loaded_mount::MountId;
+use crate::sandbox::mount_id::MountId;
 use crate::sandbox::spec::{CallSpec, Outcome};
 
 /// The most bytes of a frame.
@@ -96,7 +96,7 @@ fn hear<T: DeserializeOwned>(bytes: &[u8], take: impl Fn(T) -> bool) -> usize {
         let mut frames = MessageReader::new(one.into(), MOST).ok()?;
         let mut count = 0;
         loop {
-            let next: Result<Option<(T, _)>, WireError> = frames.next().await;
+            let next: Result<Option<(T, _)>, MessageError> = frames.next().await;
             let Ok(Some((message, _))) = next else { break Some(count) };
             if !take(message) {
                 break Some(count);

@@ -1,7 +1,6 @@
 //! A mount whose calls run in a worker: starts the worker when a call first needs it, and again after it ended.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,10 +18,9 @@ use crate::grants::{CallRecord, CallScope, DedicatedThread, MountGrants};
 use crate::interfaces::redact_result;
 use crate::limits::Permit;
 use crate::model::error::LimitKind;
-use crate::model::{Limit, Limits, ReadError, Usage};
-use crate::sandbox::call::check_size;
-use crate::sandbox::loaded_mount::MountRecord;
-use crate::sandbox::spec::{CallSpec, Outcome};
+use crate::model::{Limit, Limits, MountName, ReadError, Usage};
+use crate::sandbox::output::LogRate;
+use crate::sandbox::spec::{CallSpec, Outcome, check_size};
 
 /// How many workers of a mount may end within [`DEATH_WINDOW`] before it is given up for a time.
 const MAX_DEATHS: usize = 5;
@@ -47,7 +45,11 @@ pub(in crate::sandbox) struct WorkerMount(Arc<MountWorker>);
 
 struct MountWorker {
     settings: WorkerSettings,
-    code: Arc<File>,
+    name: MountName,
+    code: Arc<OwnedFd>,
+    /// The grants for all principals.
+    grants: Arc<MountGrants>,
+    log_rate: Arc<LogRate>,
     limits: Limits,
     state: Mutex<WorkerState>,
 }
@@ -61,25 +63,32 @@ struct WorkerState {
 
 impl WorkerMount {
     /// The worker of a mount with this compiled code. Starts no process.
-    pub(in crate::sandbox) fn new(settings: WorkerSettings, code: Arc<File>, limits: Limits) -> Self {
-        Self(Arc::new(MountWorker { settings, code, limits, state: Mutex::default() }))
+    pub(in crate::sandbox) fn new(
+        settings: WorkerSettings,
+        (name, limits): (&MountName, &Limits),
+        code: Arc<OwnedFd>,
+        grants: Arc<MountGrants>,
+        log_rate: Arc<LogRate>,
+    ) -> Self {
+        let (name, limits, state) = (name.clone(), limits.clone(), Mutex::default());
+        Self(Arc::new(MountWorker { settings, name, code, grants, log_rate, limits, state }))
     }
 
-    /// Runs a call of `mount`. `variant` has the grants for its principal.
+    /// Runs a call with the `grants` of its principal.
     pub(in crate::sandbox) async fn call(
         &self,
-        (mount, variant): (&Arc<MountRecord>, &Arc<MountRecord>),
+        grants: &Arc<MountGrants>,
         spec: CallSpec,
         permit: &Permit,
         record: &CallRecord,
     ) -> Outcome {
         let running = record.running();
         record.begin(spec.limits.fuel);
-        let redactor = variant.grants.redactor();
+        let redactor = grants.redactor();
         let (limits, deadline) = (spec.limits.clone(), permit.deadline());
         let thread = DedicatedThread::default();
         let scope = CallScope {
-            mount: &mount.name,
+            mount: &self.0.name,
             limits: &limits,
             deadline,
             consent: &spec.consent,
@@ -87,11 +96,12 @@ impl WorkerMount {
             thread: &thread,
             memory: &[],
         };
-        variant.grants.begin(&scope);
-        let extras =
-            CallExtras { variables: variables(&variant.grants), longest_secret: redactor.map_or(0, Redactor::margin) };
+        grants.begin(&scope);
+        let extras = CallExtras { variables: variables(grants), longest_secret: redactor.map_or(0, Redactor::margin) };
         let pending = PendingCall {
-            mount: Arc::clone(variant),
+            mount: self.0.name.clone(),
+            grants: Arc::clone(grants),
+            log_rate: Arc::clone(&self.0.log_rate),
             record: record.clone(),
             limits: limits.clone(),
             consent: spec.consent.clone(),
@@ -107,7 +117,7 @@ impl WorkerMount {
         let mut unsent = Box::new(UnsentCall { pending, message });
         let mut tries = 0;
         let (worker, mut sent, time_left) = loop {
-            let worker = match timeout_at(deadline, self.0.get(mount)).await {
+            let worker = match timeout_at(deadline, self.0.get()).await {
                 Ok(Ok(worker)) => worker,
                 Ok(Err(error)) => return failed(error, record),
                 Err(_) => return failed(ReadError::Exhausted(permit.time_limit()), record),
@@ -157,47 +167,46 @@ impl WorkerMount {
 
 impl MountWorker {
     /// The running worker, or a new one. A start goes on if the call that needs it does not wait for it.
-    async fn get(self: &Arc<Self>, mount: &Arc<MountRecord>) -> Result<Arc<RunningWorker>, ReadError> {
+    async fn get(self: &Arc<Self>) -> Result<Arc<RunningWorker>, ReadError> {
         let current = self.state.lock().await.current.clone();
-        if let Some(current) =
-            current.filter(|current| current.end().is_none() && mount.grants.are_lent(current.lent()))
+        if let Some(current) = current.filter(|current| current.end().is_none() && self.grants.are_lent(current.lent()))
         {
             return Ok(current);
         }
-        let (own, mount) = (Arc::clone(self), Arc::clone(mount));
-        let started = tokio::spawn(async move { own.get_or_start(&mount).await }).await;
+        let own = Arc::clone(self);
+        let started = tokio::spawn(async move { own.get_or_start().await }).await;
         started.unwrap_or_else(|error| Err(ReadError::Internal(format!("the start of a worker process: {error}"))))
     }
 
-    async fn get_or_start(&self, mount: &Arc<MountRecord>) -> Result<Arc<RunningWorker>, ReadError> {
+    async fn get_or_start(&self) -> Result<Arc<RunningWorker>, ReadError> {
         let mut state = self.state.lock().await;
         if let Some(current) = &state.current {
             match current.end() {
                 // A directory that was replaced needs a new wall, and so a new worker. The old one ends after its calls.
-                None if mount.grants.are_lent(current.lent()) => return Ok(Arc::clone(current)),
+                None if self.grants.are_lent(current.lent()) => return Ok(Arc::clone(current)),
                 None => {}
                 Some(why) => {
-                    tracing::warn!(mount = %mount.name, "the worker process of the mount ended: {why}");
+                    tracing::warn!(mount = %self.name, "the worker process of the mount ended: {why}");
                     state.deaths.push_back(Instant::now());
                 }
             }
             state.current = None;
         }
         self.pause(&mut state).await?;
-        let lent = mount.grants.lend();
+        let lent = self.grants.lend();
         let start = WorkerStart {
-            name: mount.name.to_string(),
+            name: self.name.to_string(),
             limits: self.limits.clone(),
             total_memory: self.settings.total_memory,
             grants: lent.handover.clone(),
             has_wall: self.settings.has_wall,
         };
         let largest = self.limits.result.max(self.limits.of_tools().result);
-        let code = self.code.try_clone().map(OwnedFd::from);
+        let code = self.code.try_clone();
         let code = code.map_err(|error| ReadError::Unavailable(format!("cannot start a worker process: {error}")))?;
         match RunningWorker::start(&self.settings, start, code, lent, largest).await {
             Ok(worker) => {
-                tracing::debug!(mount = %mount.name, wall = %worker.wall, "the worker process of the mount is ready");
+                tracing::debug!(mount = %self.name, wall = %worker.wall, "the worker process of the mount is ready");
                 state.current = Some(Arc::clone(&worker));
                 Ok(worker)
             }

@@ -10,11 +10,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::grants::{
-    Broker, CallRecord, CallScope, DedicatedThread, FrontRequest, GrantKind, RecordEntry, UnfinishedCall,
+    Broker, CallRecord, CallScope, DedicatedThread, FrontRequest, GrantKind, MountGrants, RecordEntry, UnfinishedCall,
 };
-use crate::model::{Consent, DecisionKind, Limits, Usage};
-use crate::sandbox::loaded_mount::MountRecord;
-use crate::sandbox::output::GuestOutput;
+use crate::model::{Consent, DecisionKind, Limits, MountName, Usage};
+use crate::sandbox::output::{GuestOutput, LogRate};
 use crate::sandbox::spec::Outcome;
 
 /// The most entries for the record of one call. The provider's own refusals are cut at a few dozen, and it can use only
@@ -52,7 +51,10 @@ pub(in crate::sandbox) enum WorkerFault {
 
 /// A call that runs in a worker.
 pub(in crate::sandbox) struct PendingCall {
-    pub(in crate::sandbox) mount: Arc<MountRecord>,
+    pub(in crate::sandbox) mount: MountName,
+    /// The grants for the principal of the call.
+    pub(in crate::sandbox) grants: Arc<MountGrants>,
+    pub(in crate::sandbox) log_rate: Arc<LogRate>,
     pub(in crate::sandbox) record: CallRecord,
     pub(in crate::sandbox) limits: Limits,
     pub(in crate::sandbox) consent: Vec<Consent>,
@@ -94,10 +96,10 @@ impl PendingCall {
                 if std::mem::replace(&mut self.has_printed, true) {
                     return Err(WorkerFault::RepeatedOutput);
                 }
-                let redactor = self.mount.grants.redactor();
+                let redactor = self.grants.redactor();
                 let longest = redactor.map_or(0, crate::grants::secrets::Redactor::margin);
                 let output = GuestOutput::of_worker(self.limits.output, longest, &bytes, dropped);
-                self.mount.log(&output);
+                self.log_rate.log(&self.mount, &output, redactor);
             }
         }
         Ok(())
@@ -111,7 +113,7 @@ impl PendingCall {
         }
         let broker = Arc::clone(self.broker.get_or_init(|| {
             let scope = CallScope {
-                mount: &self.mount.name,
+                mount: &self.mount,
                 limits: &self.limits,
                 deadline: self.deadline,
                 consent: &self.consent,
@@ -119,7 +121,7 @@ impl PendingCall {
                 thread: &DedicatedThread::default(),
                 memory: &[],
             };
-            Arc::new(self.mount.grants.broker(&scope))
+            Arc::new(self.grants.broker(&scope))
         }));
         // Called at once, because requests are made in the order in which the call asked for them.
         let serving = broker.serve(request, stream);

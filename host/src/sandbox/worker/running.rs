@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::frame::{MessageReader, MessageSender, WireError};
+use super::frame::{MessageError, MessageReader, MessageSender};
 use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
 use super::pending::{PendingCall, PendingCalls, WorkerFault};
 use super::starter::{WorkerProcess, WorkerSettings};
@@ -48,7 +48,7 @@ pub(in crate::sandbox) enum WorkerError {
     NotStarted(#[from] io::Error),
     /// The socket fails, or the process ends.
     #[error("the worker process ended while it started: {0}")]
-    Frame(#[from] WireError),
+    Frame(#[from] MessageError),
     /// The process ends.
     #[error("the worker process ended while it started ({0})")]
     Ended(String),
@@ -273,7 +273,7 @@ impl SharedWorker {
                     Err(fault) => break Some(fault.to_string()),
                 },
                 Ok(None) => break None,
-                Err(WireError::Socket(_) | WireError::Truncated) => break None,
+                Err(MessageError::Socket(_) | MessageError::Truncated) => break None,
                 Err(error) => break Some(error.to_string()),
             }
         };
@@ -296,7 +296,10 @@ impl SharedWorker {
                 let (own, lent) = match UnixStream::pair() {
                     Ok((own, lent)) => (own, lent.into_std().ok().map(OwnedFd::from)),
                     // The call gets no stream, because this process has no descriptor left.
-                    Err(_) => return Ok(drop(self.sender.send(&ToWorker::Stream(id), Vec::new()))),
+                    Err(_) => {
+                        let _ = self.sender.send(&ToWorker::Stream(id), Vec::new());
+                        return Ok(());
+                    }
                 };
                 self.calls.open(number, request, own)?;
                 // If the socket is closed, the reader notices it.

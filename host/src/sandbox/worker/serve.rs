@@ -1,9 +1,8 @@
 //! The worker's side: runs the calls that the front sends, each in a fresh store.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::frame::{MessageReader, MessageSender, WireError};
+use super::frame::{MessageError, MessageReader, MessageSender};
 use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
 use crate::grants::{CallRecord, Front, FrontRequest, MountGrants, Opening, RecordEntry};
 use crate::limits::memory_budget::MemoryBudget;
@@ -32,9 +31,9 @@ const MAX_FRAME: usize = 64 << 20;
 /// What a worker may reach. The wall is made of it.
 pub struct WorkerFiles<'a> {
     /// The compiled code, which the worker maps.
-    pub code: &'a File,
+    pub code: BorrowedFd<'a>,
     /// The granted directories, which it reads.
-    pub directories: &'a [File],
+    pub directories: &'a [OwnedFd],
 }
 
 /// Why a worker ends.
@@ -51,8 +50,8 @@ pub enum WorkerEnd {
     Incomplete(&'static str),
 }
 
-impl From<WireError> for WorkerEnd {
-    fn from(error: WireError) -> Self {
+impl From<MessageError> for WorkerEnd {
+    fn from(error: MessageError) -> Self {
         Self::Frame(error.to_string())
     }
 }
@@ -74,11 +73,11 @@ pub fn serve_worker(
         let socket = OwnedFd::from(socket);
         let mut frames = MessageReader::new(socket.try_clone()?, MAX_FRAME)?.with_files();
         let Some((start, files)) = frames.next::<WorkerStart>().await? else { return Ok(()) };
-        let mut files = files.into_iter().map(File::from);
+        let mut files = files.into_iter();
         let code = files.next().ok_or(WorkerEnd::Incomplete("code"))?;
-        let directories: Vec<File> = files.collect();
+        let directories: Vec<OwnedFd> = files.collect();
         let wall = match start.has_wall {
-            true => raise(&WorkerFiles { code: &code, directories: &directories }),
+            true => raise(&WorkerFiles { code: code.as_fd(), directories: &directories }),
             false => "off".to_owned(),
         };
         let link = Arc::new(FrontLink {
@@ -86,7 +85,7 @@ pub fn serve_worker(
             next: AtomicU64::new(1),
             opening: Mutex::default(),
         });
-        let first = match WorkerHost::new(&start, &code, (directories, descriptors)) {
+        let first = match WorkerHost::new(&start, code.as_fd(), (directories, descriptors)) {
             Ok(host) => Ok(Arc::new(host)),
             Err(why) => Err(why.to_string()),
         };
@@ -130,8 +129,8 @@ struct WorkerHost {
 impl WorkerHost {
     fn new(
         start: &WorkerStart,
-        code: &File,
-        (directories, descriptors): (Vec<File>, usize),
+        code: BorrowedFd<'_>,
+        (directories, descriptors): (Vec<OwnedFd>, usize),
     ) -> Result<Self, StartError> {
         let name = MountName::new(&start.name)?;
         let grants = MountGrants::of_worker(&start.grants, directories)?;
