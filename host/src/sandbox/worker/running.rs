@@ -277,10 +277,14 @@ impl SharedWorker {
                 Err(error) => break Some(error.to_string()),
             }
         };
+        // Known before the process ends: otherwise the next call would say that the socket is closed.
+        if let Some(why) = why {
+            let _ = self.end.set(why);
+        }
         self.process.kill();
         let process = Arc::clone(&self.process);
         let ended = tokio::task::spawn_blocking(move || process.wait()).await.unwrap_or_default();
-        let _ = self.end.set(why.unwrap_or(ended));
+        let _ = self.end.set(ended);
         self.calls.end();
     }
 

@@ -56,7 +56,8 @@ const ALL: &[(&str, &str, Ending)] = &[
     ("streams", "100000", Either),
     ("slow-streams", "15000", Killed("does not take the streams")),
     ("descriptor", "", Killed("lacks its descriptors")),
-    ("hidden-descriptor", "", Answered("sent")),
+    // The kernel ends a read before bytes that come with a descriptor, so the front may wait for more.
+    ("hidden-descriptor", "", Either),
     ("large-answer", "300000", Refused("limit")),
     ("large-answer", "30000000", Killed("at most")),
     ("many-contents", "100000", Either),
