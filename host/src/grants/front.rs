@@ -16,9 +16,9 @@ pub type Opening = Pin<Box<dyn Future<Output = io::Result<UnixStream>> + Send>>;
 /// What a stream between a call and the front is for. Each has a protocol of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FrontRequest {
-    /// A TCP connection to a host that the guest named, and its port. See [`super::sockets`].
+    /// A TCP connection to a host that the guest named, and its port.
     Connect(String, u16),
-    /// One HTTP request and its response. See [`super::http`].
+    /// One HTTP request and its response.
     Exchange,
     /// A file that the front makes in memory: the kind of grant, and the name of the file.
     File(String, String),

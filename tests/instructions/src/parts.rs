@@ -18,7 +18,7 @@ use belljar::mcp::cursor::Cursors;
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Evidence, authenticate};
 use belljar::sandbox::{
-    Compiler, Executor, LoadedMount, MountId, NotCompiled, Processors, Sandbox, SandboxOptions, compile,
+    Compiler, Executor, LoadedMount, MountId, NotCompiled, Place, Processors, Sandbox, SandboxOptions, compile,
 };
 use belljar::telemetry::{LineChain, RecordFormat, Sink};
 
@@ -87,7 +87,9 @@ pub(crate) async fn parts(wasm: &[u8]) -> Parts {
     set.expect("a kind of grants").expect("variables");
     let counting = counting.configure(&Ambient::default()).expect("a variable");
     let loaded = sandbox.load(&name("sized"), wasm.into(), &digest, plain).await.expect("the component is loaded");
-    let again = sandbox.load_again(&name("long"), &loaded, counting).expect("the component is loaded a second time");
+    let again = sandbox
+        .load_again(&name("long"), &loaded, counting, Place::Here)
+        .expect("the component is loaded a second time");
     let sized = loaded.id();
     let idle = |n| mount(&format!("idle-{n:04}"), Digest::of(b""), LoadedMount::none());
     let mut mounts: Vec<_> = (0..IDLE).map(idle).collect();
