@@ -7,7 +7,7 @@ belljar_fuzz_run::short! {
     TARGETS;
     reference, base, route, template, matching, listing, reading, cursor, consent, text, cutting, message, profile,
     compiler, config, lock, grants, authority, origin, path, redactor, filling, schema, form, frontmatter, audit,
-    database_server, database_statement,
+    database_server, database_statement, worker, front,
 }
 
 #[test]

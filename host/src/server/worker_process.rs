@@ -8,6 +8,8 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
 use super::{open_files, worker_wall};
 #[cfg(feature = "unguarded")]
 use crate::model::guard;
@@ -53,7 +55,11 @@ impl WorkerStarter for WorkerProcesses {
         self.thread()?.send(started).map_err(|_| gone())?;
         let (child, socket) = result.recv().map_err(|_| gone())??;
         let id = child.id();
-        Ok((Arc::new(ChildProcess { id, child: Mutex::new(child), end: OnceLock::new() }), socket))
+        let mut process = ChildProcess { id, handle: None, child: Mutex::new(child), end: OnceLock::new() };
+        let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+        // Without a handle (a kernel before 5.3), a signal waits for a thread that waits for the end.
+        process.handle = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Ok((Arc::new(process), socket))
     }
 }
 
@@ -87,6 +93,8 @@ fn taken_over() -> Option<std::ffi::OsString> {
 /// A process that this one started.
 struct ChildProcess {
     id: u32,
+    /// Names the process, also after its number belongs to another one.
+    handle: Option<OwnedFd>,
     child: Mutex<Child>,
     /// How it ended.
     end: OnceLock<String>,
@@ -103,6 +111,10 @@ impl WorkerProcess for ChildProcess {
 
     fn kill(&self) {
         // An error means that it has ended.
+        if let Some(handle) = &self.handle {
+            let _ = pidfd_send_signal(handle, Signal::KILL);
+            return;
+        }
         let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).kill();
     }
 
@@ -143,7 +155,7 @@ fn process_time(id: u32) -> Option<Duration> {
 /// Runs in the child process: serves the front at the other end of standard input.
 pub(crate) fn child() -> ExitCode {
     // Ends this process if the front is killed.
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     #[cfg(feature = "unguarded")]
     if taken_over().is_some_and(|value| value == "1") {
         crate::sandbox::take_over_worker();

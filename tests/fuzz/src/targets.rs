@@ -575,9 +575,9 @@ pub(crate) const ALL: &[Target] = &[
     target("frontmatter", definitions::frontmatter, 1024, 100_000, YAML),
     target("audit", audit::audit, 4096, 100_000, WORDS),
     target("database_server", database::server, 1024, 20_000, MESSAGES_OF_DATABASES),
+    target("database_statement", database::statement, 300, 100_000, SQL),
     Target { built: worker::seeds, ..target("worker", worker::worker, 2048, 20_000, &[]) },
     Target { built: worker::seeds, ..target("front", worker::front, 2048, 20_000, &[]) },
-    target("database_statement", database::statement, 300, 100_000, SQL),
 ];
 
 /// A target without seeds from what was built.

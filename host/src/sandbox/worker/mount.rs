@@ -34,9 +34,6 @@ const DEATH_WINDOW: Duration = Duration::from_secs(60);
 /// The pause before the second start after a worker ended. It doubles with each further end.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The most processor time that a worker can say of one call. The kernel counts the rest.
-const MAX_SAID: Duration = Duration::from_secs(3600);
-
 /// The least time after its deadline that a call has to answer before its worker is killed.
 const MIN_GRACE: Duration = Duration::from_millis(250);
 
@@ -139,7 +136,8 @@ impl WorkerMount {
             _ => Duration::ZERO,
         };
         let now = Instant::now();
-        permit.charge_cpu(now, worker.charge(said.min(MAX_SAID), now));
+        // A call runs on one thread. The kernel counts what the worker did not say.
+        permit.charge_cpu(now, worker.charge(said.min(record.usage().time), now));
         let mut outcome = match answered {
             Ok(Some(outcome)) => outcome,
             Ok(None) => return failed(died(&worker), record),

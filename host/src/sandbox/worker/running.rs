@@ -278,10 +278,12 @@ impl SharedWorker {
             }
         };
         // Known before the process ends: otherwise the next call would say that the socket is closed.
-        if let Some(why) = why {
-            let _ = self.end.set(why);
-        }
+        let is_known = why.is_some_and(|why| self.end.set(why).is_ok());
         self.process.kill();
+        if is_known {
+            // A process that hangs in the kernel does not end at once, and nobody has to wait for that.
+            self.calls.end();
+        }
         let process = Arc::clone(&self.process);
         let ended = tokio::task::spawn_blocking(move || process.wait()).await.unwrap_or_default();
         let _ = self.end.set(ended);
