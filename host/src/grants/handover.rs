@@ -66,6 +66,11 @@ impl MountGrants {
         self.fs.record_absent(scope);
     }
 
+    /// Looks for directories that went or were replaced. May block: a drive may not answer.
+    pub fn find_directories(&self) {
+        self.fs.find();
+    }
+
     /// The grants of a mount in a worker process. `files` are the descriptors of the directories, in their order.
     ///
     /// # Errors

@@ -96,6 +96,26 @@ fn a_call_in_a_worker_is_recorded_like_another_one() {
 }
 
 #[test]
+fn a_directory_that_went_is_named_in_the_record_and_is_read_again_when_it_is_back() {
+    let site = two_workers();
+    let mut client = serve(&site);
+    assert_eq!(client.text("belljar://one/a.txt"), "first");
+    let (one, aside) = (site.path("one"), site.path("aside"));
+    std::fs::rename(&one, &aside).unwrap();
+    belljar_tests::wait_until("a read without the directory", || {
+        client.read("belljar://one/a.txt").map_or(Ok(()), |read| Err(read.to_string()))
+    });
+    assert_eq!(client.text("belljar://two/a.txt"), "second");
+    std::fs::rename(&aside, &one).unwrap();
+    belljar_tests::wait_until("a read with the directory", || {
+        client.read("belljar://one/a.txt").map(drop).map_err(|error| error.to_string())
+    });
+    assert!(client.close().status.success());
+    let named = |line: &Value| line["denials"].to_string().contains("/data");
+    assert!(site.audit().iter().any(named), "{:?}", site.audit());
+}
+
+#[test]
 fn the_end_of_a_worker_is_seen_by_its_own_calls_only() {
     let site = site(
         "# files.wasm\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nisolation = \"mount\"\n\

@@ -50,6 +50,14 @@ impl FsMountState {
         (LentDirectories(roots), handed)
     }
 
+    /// Looks for directories that went or were replaced. May block.
+    pub(in crate::grants) fn find(&self) {
+        for directory in self.directories() {
+            // The result is kept, and asked for later.
+            let _ = directory.root(true);
+        }
+    }
+
     /// True if the directories are those that were lent, as of the last check of their paths.
     pub(in crate::grants) fn are_lent(&self, lent: &LentDirectories) -> bool {
         let is_same =

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ struct MountWorker {
     log_rate: Arc<LogRate>,
     limits: Limits,
     state: Mutex<WorkerState>,
+    /// True while a thread looks for the directories of the mount.
+    is_finding: AtomicBool,
 }
 
 #[derive(Default)]
@@ -68,7 +71,16 @@ impl WorkerMount {
         log_rate: Arc<LogRate>,
     ) -> Self {
         let (name, limits, state) = (name.clone(), limits.clone(), Mutex::default());
-        Self(Arc::new(MountWorker { settings, name, code, grants, log_rate, limits, state }))
+        Self(Arc::new(MountWorker {
+            settings,
+            name,
+            code,
+            grants,
+            log_rate,
+            limits,
+            state,
+            is_finding: AtomicBool::new(false),
+        }))
     }
 
     /// Runs a call with the `grants` of its principal.
@@ -83,6 +95,7 @@ impl WorkerMount {
         record.begin(spec.limits.fuel);
         let redactor = grants.redactor();
         let (limits, deadline) = (spec.limits.clone(), permit.deadline());
+        self.0.find_directories(grants, deadline).await;
         let thread = DedicatedThread::default();
         let scope = CallScope {
             mount: &self.0.name,
@@ -164,6 +177,23 @@ impl WorkerMount {
 }
 
 impl MountWorker {
+    /// Looks for directories of the mount that went or were replaced, on a thread that may block. Not if another call does
+    /// so: a drive that does not answer must not hold more than one thread.
+    async fn find_directories(self: &Arc<Self>, grants: &Arc<MountGrants>, deadline: Instant) {
+        // The question itself finds what the kernel knows without a drive.
+        let may_block = grants.may_stall() | self.grants.may_stall();
+        if !may_block || self.is_finding.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (own, grants) = (Arc::clone(self), Arc::clone(grants));
+        let finding = tokio::task::spawn_blocking(move || {
+            own.grants.find_directories();
+            grants.find_directories();
+            own.is_finding.store(false, Ordering::Relaxed);
+        });
+        let _ = timeout_at(deadline, finding).await;
+    }
+
     /// The running worker, or a new one. A start goes on if the call that needs it does not wait for it.
     async fn get(self: &Arc<Self>) -> Result<Arc<RunningWorker>, ReadError> {
         let current = self.state.lock().await.current.clone();
