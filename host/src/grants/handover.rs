@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::fs::{DirectoryLoan, FsMountState, LentDirectories};
-use super::grant::CallScope;
 use super::http::HttpMountState;
 use super::list::{ConfigureError, GrantConfig, MountGrants};
 use super::network_handover::NetworkHandover;
@@ -50,20 +49,21 @@ impl MountGrants {
     }
 
     /// True if `lent` still has the directories of the mount. False if one of them came, went, or was replaced. Never
-    /// blocks.
+    /// blocks: answers as of the last look for directories.
     pub fn are_lent(&self, lent: &LentGrants) -> bool {
-        // The question makes the grants look for directories that were replaced.
-        let _ = self.may_stall();
         self.fs.are_lent(&lent.directories)
     }
 
-    /// Begins a call that runs in a worker: from then on, its record masks the secrets of this mount. Adds the
-    /// directories that the call cannot have to the record.
-    pub fn begin(&self, scope: &CallScope<'_>) {
+    /// From then on, the record of a call masks the secrets of this mount.
+    pub fn mask_in(&self, record: &CallRecord) {
         if let Some(redactor) = &self.redactor {
-            scope.record.mask_with(redactor);
+            record.mask_with(redactor);
         }
-        self.fs.record_absent(scope);
+    }
+
+    /// Adds the directories that no call can have now to the record of a call.
+    pub fn record_absent(&self, record: &CallRecord) {
+        self.fs.record_absent(record);
     }
 
     /// Looks for directories that went or were replaced. May block: a drive may not answer.

@@ -267,9 +267,7 @@ macro_rules! grants {
 
             /// Opens every grant for one call. From then on, the call's record masks the secrets of this mount.
             pub fn open(&self, wasi: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> CallGrants {
-                if let Some(redactor) = &self.redactor {
-                    scope.record.mask_with(redactor);
-                }
+                self.mask_in(scope.record);
                 let memory = self.memory_directories();
                 let scope = &CallScope { memory: &memory, ..*scope };
                 CallGrants { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* sockets: SocketsCallState::open(&self.sockets, scope), record: scope.record.clone() }
@@ -454,9 +452,7 @@ impl MountGrants {
     /// Opens what the front does for one call in a worker process. From then on, the call's record masks the secrets of
     /// this mount.
     pub fn broker(&self, scope: &CallScope<'_>) -> Broker {
-        if let Some(redactor) = &self.redactor {
-            scope.record.mask_with(redactor);
-        }
+        self.mask_in(scope.record);
         let (http, sockets) = (HttpCallState::new(&self.http, scope), SocketsCallState::open(&self.sockets, scope));
         Broker::new(http, sockets, self.memory_directories(), scope)
     }

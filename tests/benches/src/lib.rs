@@ -9,7 +9,7 @@ pub mod tree;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use belljar::sandbox::{Compiler, NotCompiled, Processors, compile};
+use belljar::sandbox::{Compiler, NotCompiled, Processors, SandboxOptions, compile};
 pub use belljar_figures::{Record, verdict::names};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -20,6 +20,12 @@ impl Compiler for InProcessCompiler {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
         Box::pin(async move { compile(&wasm, Processors::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
     }
+}
+
+/// The settings of the sandboxes that benches measure: room for 32 calls, no cache, all in this process.
+pub fn sandbox_options() -> SandboxOptions {
+    let compiler = Arc::new(InProcessCompiler);
+    SandboxOptions { calls: 32, cache: None, descriptors: 32 * 1024, compiler, workers: None }
 }
 
 /// The processor time of this thread, in nanoseconds.

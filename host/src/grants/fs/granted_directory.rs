@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::error::{DirectoryGrantError, OpenError};
+use super::name::NAME;
 use super::open_directory;
 use super::root::OpenRoot;
 use crate::grants::ambient::Ambient;
+use crate::grants::call_record::CallRecord;
 use crate::grants::drive_timeout::run_with_timeout;
 use crate::grants::mountinfo::{FileIdentity, FilesystemKind, refuses_place};
-use crate::model::text;
+use crate::model::{DecisionKind, text};
 
 /// A handle older than this is checked against its path, to find a directory that was replaced or remounted. The time
 /// is too short for people to notice, and long compared to the cost of a check.
@@ -112,6 +114,12 @@ impl GrantedDirectory {
 
     pub(super) fn guest(&self) -> Arc<str> {
         Arc::clone(&self.guest)
+    }
+
+    /// Adds that the directory is unavailable to the record of a call.
+    pub(super) fn record_absent(&self, absent: DirectoryUnavailable, record: &CallRecord) {
+        let cure = || Some(absent.cure().to_owned());
+        record.add_decision(NAME, &self.guest, DecisionKind::Unavailable, cure);
     }
 
     pub(super) fn needs_consent(&self) -> bool {

@@ -112,10 +112,7 @@ impl Grant for Fs {
             match directory.root(scope.thread.may_block()) {
                 Ok(root) => roots.push(root),
                 // The guest does not see the directory. The record names the reason.
-                Err(absent) => {
-                    let cure = || Some(absent.cure().to_owned());
-                    scope.record.add_decision(Self::NAME, &directory.guest(), DecisionKind::Unavailable, cure);
-                }
+                Err(absent) => directory.record_absent(absent, scope.record),
             }
         }
         let memory = visible_memory(&roots, scope);

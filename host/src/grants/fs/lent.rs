@@ -11,10 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::error::DirectoryGrantError;
 use super::granted_directory::GrantedDirectory;
 use super::kind::FsMountState;
-use super::name::NAME;
 use super::root::OpenRoot;
-use crate::grants::grant::CallScope;
-use crate::model::DecisionKind;
+use crate::grants::call_record::CallRecord;
 
 /// One granted directory as plain data. Its descriptor goes with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,11 +68,10 @@ impl FsMountState {
     }
 
     /// Adds the directories that are not there to the record of a call.
-    pub(in crate::grants) fn record_absent(&self, scope: &CallScope<'_>) {
+    pub(in crate::grants) fn record_absent(&self, record: &CallRecord) {
         for directory in self.directories() {
             if let Err(absent) = directory.root(false) {
-                let cure = || Some(absent.cure().to_owned());
-                scope.record.add_decision(NAME, &directory.guest(), DecisionKind::Unavailable, cure);
+                directory.record_absent(absent, record);
             }
         }
     }

@@ -69,15 +69,7 @@ fn frame<T: Serialize>(message: &T) -> Vec<u8> {
 /// What the front makes of a worker that sends `bytes`: the number of messages that it takes before it ends the worker.
 pub fn front_hears(bytes: &[u8]) -> usize {
     let calls = PendingCalls::new();
-    hear(bytes, |message: ToFront| {
-        let taken = match message {
-            ToFront::Outcome(number, outcome) => calls.answer(number, *outcome),
-            ToFront::Gone(number, usage) => calls.gone(number, &usage),
-            ToFront::Entry(number, entry) => calls.add_entry(number, entry),
-            ToFront::Open(..) | ToFront::Ready(_) | ToFront::Refused(_) => Ok(()),
-        };
-        taken.is_ok()
-    })
+    hear(bytes, |message: ToFront| calls.take(message).is_ok())
 }
 
 /// What a worker makes of a front that sends `bytes`: the number of messages that it takes.

@@ -15,7 +15,7 @@ use super::pending::PendingCall;
 use super::running::{RunningWorker, UnsentCall};
 use super::starter::WorkerSettings;
 use crate::grants::secrets::Redactor;
-use crate::grants::{CallRecord, CallScope, DedicatedThread, MountGrants};
+use crate::grants::{CallRecord, MountGrants};
 use crate::interfaces::redact_result;
 use crate::limits::Permit;
 use crate::model::error::LimitKind;
@@ -95,18 +95,10 @@ impl WorkerMount {
         record.begin(spec.limits.fuel);
         let redactor = grants.redactor();
         let (limits, deadline) = (spec.limits.clone(), permit.deadline());
-        self.0.find_directories(grants, deadline).await;
-        let thread = DedicatedThread::default();
-        let scope = CallScope {
-            mount: &self.0.name,
-            limits: &limits,
-            deadline,
-            consent: &spec.consent,
-            record,
-            thread: &thread,
-            memory: &[],
-        };
-        grants.begin(&scope);
+        self.0.find_directories(deadline).await;
+        grants.mask_in(record);
+        // The directories are the same for all principals.
+        self.0.grants.record_absent(record);
         let extras = CallExtras { variables: variables(grants), longest_secret: redactor.map_or(0, Redactor::margin) };
         let pending = PendingCall {
             mount: self.0.name.clone(),
@@ -179,16 +171,14 @@ impl WorkerMount {
 impl MountWorker {
     /// Looks for directories of the mount that went or were replaced, on a thread that may block. Not if another call does
     /// so: a drive that does not answer must not hold more than one thread.
-    async fn find_directories(self: &Arc<Self>, grants: &Arc<MountGrants>, deadline: Instant) {
+    async fn find_directories(self: &Arc<Self>, deadline: Instant) {
         // The question itself finds what the kernel knows without a drive.
-        let may_block = grants.may_stall() | self.grants.may_stall();
-        if !may_block || self.is_finding.swap(true, Ordering::Relaxed) {
+        if !self.grants.may_stall() || self.is_finding.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (own, grants) = (Arc::clone(self), Arc::clone(grants));
+        let own = Arc::clone(self);
         let finding = tokio::task::spawn_blocking(move || {
             own.grants.find_directories();
-            grants.find_directories();
             own.is_finding.store(false, Ordering::Relaxed);
         });
         let _ = timeout_at(deadline, finding).await;

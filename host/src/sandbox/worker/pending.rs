@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::message::ToFront;
 use crate::grants::{
     Broker, CallRecord, CallScope, DedicatedThread, FrontRequest, GrantKind, MountGrants, RecordEntry, UnfinishedCall,
 };
@@ -183,8 +184,22 @@ impl PendingCalls {
         calls.as_mut().and_then(|calls| calls.get_mut(&number)).map_or(Err(WorkerFault::UnknownCall), work)
     }
 
+    /// Takes what the worker says about a call. Returns the call, the number of the request, and the request, if the call asks
+    /// for a stream.
+    pub(in crate::sandbox) fn take(&self, message: ToFront) -> Result<Option<(u64, u64, FrontRequest)>, WorkerFault> {
+        match message {
+            ToFront::Outcome(number, outcome) => self.answer(number, *outcome)?,
+            ToFront::Gone(number, usage) => self.gone(number, &usage)?,
+            ToFront::Entry(number, entry) => self.add_entry(number, entry)?,
+            ToFront::Open(number, id, request) => return Ok(Some((number, id, request))),
+            // Said once, before the first call.
+            ToFront::Ready(_) | ToFront::Refused(_) => return Err(WorkerFault::UnknownCall),
+        }
+        Ok(None)
+    }
+
     /// Adds an entry to the record of a call.
-    pub(in crate::sandbox) fn add_entry(&self, number: u64, entry: RecordEntry) -> Result<(), WorkerFault> {
+    fn add_entry(&self, number: u64, entry: RecordEntry) -> Result<(), WorkerFault> {
         self.with(number, |call| call.add(entry))
     }
 
@@ -199,7 +214,7 @@ impl PendingCalls {
     }
 
     /// Ends a call with an outcome.
-    pub(in crate::sandbox) fn answer(&self, number: u64, outcome: Outcome) -> Result<(), WorkerFault> {
+    fn answer(&self, number: u64, outcome: Outcome) -> Result<(), WorkerFault> {
         let mut call = self.remove(number)?;
         call.record_usage(&outcome.usage);
         call.end_streams();
@@ -211,7 +226,7 @@ impl PendingCalls {
     }
 
     /// Ends a call that was stopped.
-    pub(in crate::sandbox) fn gone(&self, number: u64, usage: &Usage) -> Result<(), WorkerFault> {
+    fn gone(&self, number: u64, usage: &Usage) -> Result<(), WorkerFault> {
         self.remove(number).map(|call| call.record_usage(usage))
     }
 

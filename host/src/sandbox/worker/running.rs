@@ -96,12 +96,9 @@ struct ChargedTime {
 
 impl Drop for RunningWorker {
     fn drop(&mut self) {
-        self.shared.process.kill();
+        end_process(Arc::clone(&self.shared.process));
         self.reader.abort();
         self.writer.abort();
-        let process = Arc::clone(&self.shared.process);
-        // The process must be waited for, and this may be a thread that must not block.
-        std::thread::spawn(move || process.wait());
     }
 }
 
@@ -291,29 +288,21 @@ impl SharedWorker {
     }
 
     fn take(&self, message: ToFront) -> Result<(), WorkerFault> {
-        match message {
-            ToFront::Outcome(number, outcome) => self.calls.answer(number, *outcome),
-            ToFront::Gone(number, usage) => self.calls.gone(number, &usage),
-            ToFront::Entry(number, entry) => self.calls.add_entry(number, entry),
-            ToFront::Open(number, id, request) => {
-                if self.sender.waiting() >= MAX_WAITING {
-                    return Err(WorkerFault::UntakenStreams);
-                }
-                let (own, lent) = match UnixStream::pair() {
-                    Ok((own, lent)) => (own, lent.into_std().ok().map(OwnedFd::from)),
-                    // The call gets no stream, because this process has no descriptor left.
-                    Err(_) => {
-                        let _ = self.sender.send(&ToWorker::Stream(id), Vec::new());
-                        return Ok(());
-                    }
-                };
-                self.calls.open(number, request, own)?;
-                // If the socket is closed, the reader notices it.
-                let _ = self.sender.send(&ToWorker::Stream(id), lent.into_iter().collect());
-                Ok(())
-            }
-            ToFront::Ready(_) | ToFront::Refused(_) => Err(WorkerFault::UnknownCall),
+        let Some((number, id, request)) = self.calls.take(message)? else { return Ok(()) };
+        if self.sender.waiting() >= MAX_WAITING {
+            return Err(WorkerFault::UntakenStreams);
         }
+        let lent = match UnixStream::pair() {
+            Ok((own, lent)) => {
+                self.calls.open(number, request, own)?;
+                lent.into_std().ok().map(OwnedFd::from)
+            }
+            // The call gets no stream, because this process has no descriptor left.
+            Err(_) => None,
+        };
+        // If the socket is closed, the reader notices it.
+        let _ = self.sender.send(&ToWorker::Stream(id), lent.into_iter().collect());
+        Ok(())
     }
 }
 
@@ -340,8 +329,13 @@ impl EndOnDrop {
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         if let Some(process) = self.0.take() {
-            process.kill();
-            std::thread::spawn(move || process.wait());
+            end_process(process);
         }
     }
+}
+
+/// Ends a process. It must be waited for, and this may be a thread that must not block.
+fn end_process(process: Arc<dyn WorkerProcess>) {
+    process.kill();
+    std::thread::spawn(move || process.wait());
 }

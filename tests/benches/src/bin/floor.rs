@@ -23,9 +23,9 @@ use belljar::limits::memory_budget::MemoryBudget;
 use belljar::limits::{Admission, Gate};
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
-use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox, SandboxOptions};
+use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox};
 use belljar::telemetry::{LineChain, RecordFormat, Sink};
-use belljar_benches::{InProcessCompiler, Record, Samples, process_cpu, thread_cpu};
+use belljar_benches::{Record, Samples, process_cpu, sandbox_options, thread_cpu};
 use belljar_figures::tables;
 use belljar_tests::{Client, Era, Site, Wire};
 use tokio::runtime::{Builder, Runtime};
@@ -140,14 +140,7 @@ struct BelljarLayers {
 
 impl BelljarLayers {
     async fn new(wasm: &[u8]) -> Self {
-        let options = SandboxOptions {
-            calls: 32,
-            cache: None,
-            descriptors: 32 * 1024,
-            compiler: Arc::new(InProcessCompiler),
-            workers: None,
-        };
-        let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
+        let sandbox = Arc::new(Sandbox::new(sandbox_options()).expect("a sandbox"));
         let name = MountName::new("sized").expect("a name");
         let digest = Digest::of(wasm);
         let held = GrantConfig::default().configure(&Ambient::default()).expect("no grants");

@@ -11,9 +11,8 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, atomic::AtomicU64};
 use std::time::Instant;
 
 use belljar::grants::CallRecord;
@@ -25,8 +24,8 @@ use belljar::limits::memory_budget::MemoryBudget;
 use belljar::limits::{Admission, Gate};
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Action, Evidence, Policy, Target, authenticate};
-use belljar::sandbox::{CallSpec, LoadedMount, Sandbox, SandboxOptions};
-use belljar_benches::{InProcessCompiler, Samples, thread_cpu};
+use belljar::sandbox::{CallSpec, LoadedMount, Sandbox};
+use belljar_benches::{Samples, sandbox_options, thread_cpu};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::thread::futex;
@@ -271,14 +270,7 @@ impl InProcess {
         let wasm =
             std::fs::read(belljar_tests::places::component("guest_sized")).expect("run \"cargo xtask build\" first");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let options = SandboxOptions {
-            calls: 32,
-            cache: None,
-            descriptors: 32 * 1024,
-            compiler: Arc::new(InProcessCompiler),
-            workers: None,
-        };
-        let sandbox = Sandbox::new(options).expect("a sandbox");
+        let sandbox = Sandbox::new(sandbox_options()).expect("a sandbox");
         let name = MountName::new("sized").expect("a name");
         let held = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
         let digest = Digest::of(&wasm);
