@@ -58,14 +58,17 @@ use std::process::ExitCode;
 
 use belljar_join::{SocketFiles, serve_client};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use new::ProjectContent;
 use verb::Verb;
 
 use crate::sandbox::Processors;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::serve::Clients;
+use crate::server::worker_wall::WorkerWall;
 use crate::server::{
-    compiler_process, inherited, invocation, location, log, open_files, privileged_helper, serve, worker_process,
+    compiler_process, inherited, invocation, launcher, location, log, open_files, privileged_helper, serve,
+    worker_process,
 };
 
 /// Runs untrusted WebAssembly components as MCP resource providers.
@@ -99,7 +102,17 @@ enum InternalVerb {
     },
     /// Runs the calls of one mount.
     #[command(name = worker_process::VERB)]
-    Worker,
+    Worker {
+        /// The wall that it raises.
+        #[arg(long)]
+        wall: WorkerWall,
+    },
+    /// Starts worker processes, and opens what the configuration grants to them.
+    #[command(name = launcher::VERB)]
+    Launcher {
+        #[command(flatten)]
+        at: LocationArgs,
+    },
     /// Writes lasting consents into the configuration, and reads the configuration again.
     #[command(name = privileged_helper::VERB)]
     PrivilegedHelper {
@@ -138,8 +151,8 @@ fn parse() -> Command {
 pub fn main() -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "the command line")]
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    let is_internal =
-        [compiler_process::VERB, privileged_helper::VERB, worker_process::VERB].iter().any(|verb| first == *verb);
+    let internal = [compiler_process::VERB, privileged_helper::VERB, launcher::VERB, worker_process::VERB];
+    let is_internal = internal.iter().any(|verb| first == *verb);
     let internal = is_internal.then(|| InternalCommand::parse().verb);
     let command = if internal.is_none() { Some(parse()) } else { None };
     let _finish = log::FinishOnDrop;
@@ -162,7 +175,8 @@ pub fn main() -> ExitCode {
         (Some(InternalVerb::Compile { common }), _) => {
             return compiler_process::child(if common { Processors::Most } else { Processors::Own });
         }
-        (Some(InternalVerb::Worker), _) => return worker_process::child(),
+        (Some(InternalVerb::Worker { wall }), _) => return worker_process::child(wall),
+        (Some(InternalVerb::Launcher { at }), _) => return launcher::process::child(at),
         (Some(InternalVerb::PrivilegedHelper { at }), _) => return privileged_helper::child(&at),
         (None, Some(command)) => command.verb,
         (None, None) => return ExitCode::FAILURE,
@@ -223,10 +237,14 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Schema { record } => schema::run(record),
         Verb::Declare { file, needs } => declare::run(&file, &needs),
         Verb::Dev { dir, build, config, http } => dev::run(&dir, build.as_deref(), config.as_deref(), http),
-        Verb::New { lang, name, dir, with, list: _, json } => match (lang, name) {
-            (Some(lang), Some(name)) => new::run(&lang, &name, dir.as_deref(), &with, json),
-            // clap requires both unless `--list` is given.
-            _ => new::list(json),
+        Verb::New { lang, name, dir, with, minimal, list: _, json } => match (lang, name) {
+            (Some(lang), Some(name)) => {
+                let content = if minimal { ProjectContent::Minimal } else { ProjectContent::of(with) };
+                new::run(&lang, &name, dir.as_deref(), &content, json)
+            }
+            (None, Some(name)) => Err(new::without_language(&name)),
+            // clap requires a name unless `--list` is given.
+            (_, None) => new::list(json),
         },
         Verb::Trust { at, mounts, write } => trust::run(&at, &mounts, write),
         Verb::Connect { connect } => connect::run(&connect),

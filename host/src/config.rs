@@ -13,12 +13,14 @@ mod deserializer;
 mod editable;
 mod error;
 mod file;
+pub mod fingerprint;
 mod issuer;
 mod limits_table;
 mod live;
 pub mod lock;
 mod network;
 mod one_or_more;
+mod replicas;
 mod rules;
 pub mod schema;
 pub mod serve;
@@ -31,6 +33,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use zeroize::Zeroizing;
 
 use crate::grants::secrets::{PrincipalPath, SecretSource};
 use crate::grants::{Ambient, GrantConfig};
@@ -47,6 +51,7 @@ pub use editable::EditableToml;
 pub(crate) use error::parse;
 pub use error::{ConfigKey, Error, FilePosition, KeyCure, Problem};
 use file::{CacheScope, File, MountTable, WatchTable};
+pub use fingerprint::ConfigFingerprint;
 pub use issuer::{
     IntrospectionConfig, IssuerConfig, IssuerProblem, IssuerUrl, IssuerUrlError, KeySetSource, TokenAlgorithm,
 };
@@ -54,6 +59,8 @@ use limits_table::LimitsTable;
 pub use live::{CacheSettings, Watch};
 use lock::Pins;
 use network::NetworkTable;
+use replicas::ReplicasTable;
+pub use replicas::{ReplicasConfig, ReplicasProblem, StoreConfig, StoreUrl, StoreUrlError};
 use rules::RuleTables;
 use serve::ServeConfig;
 pub use settings::{Ask, Isolation, Wall};
@@ -109,6 +116,12 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Where the spans of requests go. None: no request is traced.
     pub trace: Option<TraceConfig>,
+    /// Several belljars behind one address. None: this one is alone.
+    pub replicas: Option<ReplicasConfig>,
+    /// The key that all replicas have. `None` until its file is read.
+    pub replica_key: Option<Zeroizing<[u8; 32]>>,
+    /// A hash of what the file says, without what belongs to one machine. See [`fingerprint::settings_hash`].
+    settings_hash: [u8; 32],
     /// How belljar follows changes.
     pub watch: Watch,
     /// Whether clients get tools that list, read and search.
@@ -167,6 +180,15 @@ pub struct MountConfig {
 }
 
 impl MountConfig {
+    /// A hash of each grant.
+    fn granted(&self) -> Vec<u64> {
+        let granted = self.grants.describe();
+        let granted = granted.iter().map(|(kind, grant)| fingerprint::hash(&[kind, grant]));
+        let asks = [(Ask::Once, "once"), (Ask::Persist, "persist")];
+        let asks = asks.into_iter().filter(|(ask, _)| self.ask >= *ask);
+        granted.chain(asks.map(|(_, word)| fingerprint::hash(&["ask", word]))).collect()
+    }
+
     /// True if the mount has grants. Only a component whose digest is in the lock may use them.
     pub fn needs_pin(&self) -> bool {
         !self.grants.is_empty()
@@ -210,18 +232,36 @@ impl Config {
     pub fn ports(&self) -> Vec<u16> {
         let own = self.auth.iter().flat_map(AuthConfig::ports);
         let own = own.chain(self.trace.iter().map(|trace| trace.url.origin.port));
+        let own = own.chain(self.store().map(|store| store.url.port));
         self.mounts.values().flat_map(MountConfig::ports).chain(own).collect()
+    }
+
+    /// The store that replicas share.
+    pub fn store(&self) -> Option<&StoreConfig> {
+        self.replicas.as_ref()?.store.as_ref()
     }
 
     /// True if any mount may have a worker process.
     pub fn has_workers(&self) -> bool {
         let all = self.mounts.values().map(|mount| mount.isolation).chain([self.isolation]);
-        all.into_iter().any(|isolation| isolation == Isolation::Mount)
+        all.into_iter().any(Isolation::has_worker)
     }
 
     /// What decides who may do what: the rules and the policies.
     pub fn decider(&self) -> Decider {
         Decider::new(RuleSet::new(self.rules.clone()), self.policies.clone())
+    }
+
+    /// What replicas compare of a configuration.
+    pub fn fingerprint(&self) -> ConfigFingerprint {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.settings_hash);
+        self.policies.iter().for_each(|policies| {
+            hasher.update(policies.source().as_bytes());
+        });
+        let settings = hasher.finalize().into();
+        let mounts = self.mounts.iter().map(|(name, mount)| (fingerprint::hash(&[name.as_str()]), mount.granted()));
+        ConfigFingerprint { settings, mounts: mounts.collect() }
     }
 
     fn parse(source: String, input: &ConfigInput) -> Result<Self, Problem> {
@@ -231,6 +271,7 @@ impl Config {
             .and_then(|(path, _)| path.parent())
             .map_or_else(|| input.directory.clone(), Path::to_owned);
         let file: File = error::parse(&source)?;
+        let settings_hash = fingerprint::settings_hash(&source);
         let home = input.home.clone();
         let place = &|path: PathBuf| match (path.strip_prefix("~"), &home) {
             (Ok(below), Some(home)) => home.join(below),
@@ -260,8 +301,9 @@ impl Config {
         let needs_policy_file = file.policy.is_some();
         let policy_file = file.policy.map_or_else(|| base.join(POLICY_FILE), place);
         let serve = file.serve.unwrap_or_default().checked(place)?;
-        let admin = file.admin.unwrap_or_default().checked()?;
+        let admin = file.admin.unwrap_or_default().checked(place)?;
         let trace = file.trace.map(TraceTable::checked);
+        let replicas = file.replicas.map(|table| ReplicasTable::checked(table, &secrets, place)).transpose()?;
         let mut mounts = BTreeMap::new();
         for (name, table) in file.mounts {
             let table_name = || text::excerpt(&name, 80);
@@ -290,6 +332,8 @@ impl Config {
         if let Audit::File(path) = &audit {
             reserved.push(path.clone());
         }
+        reserved.extend(replicas.iter().map(|replicas| replicas.key.clone()));
+        reserved.extend(admin.metrics_token.clone());
         reserved.extend(auth.iter().flat_map(AuthConfig::key_set_files).cloned());
         reserved.extend(serve.tls.as_ref().map(|files| files.key.clone()));
         let mut ambient = Ambient { base, home, reserved, ..Ambient::default() };
@@ -322,6 +366,9 @@ impl Config {
             serve,
             admin,
             trace,
+            replicas,
+            replica_key: None,
+            settings_hash,
             watch,
             tools,
             callers,

@@ -53,6 +53,7 @@ pub mod mountinfo;
 mod need;
 pub mod network;
 mod network_handover;
+mod outside;
 pub mod postgres;
 pub mod secrets;
 mod sockets;
@@ -80,5 +81,6 @@ pub use list::{
 };
 pub use need::Need;
 pub use network_handover::{EndpointHandover, MemoryHandover, NetworkHandover};
+pub use outside::OutsideOpener;
 pub use trusted_owner::{is_trusted_owner, is_writable_by_others};
 pub(crate) use wasi::wasi;

@@ -36,6 +36,10 @@
 //! completion (`mcp/completion.rs`, `gateway/complete.rs`), and the tools with which models search and read
 //! (`mcp/tools.rs`, `gateway/search.rs`). The tools use the gateway exactly as a client does.
 //!
+//! Several processes with one key are replicas. What they share is in `store/redis/`: counts of quotas, marks of answered
+//! questions, leases of polls, answers, and the generation of each one's configuration. `gateway/replicas.rs` applies what
+//! the others tell; `gateway/round.rs` is one poll for all. Without the store, each replica works alone.
+//!
 //! Arguments travel down in one direction; one value travels back up. Dropping a request's future drops the store and
 //! the permit. This is the only form of cancellation.
 //!

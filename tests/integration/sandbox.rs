@@ -2,5 +2,7 @@
 
 mod hand_written;
 mod isolation;
+mod launcher;
+mod shared_worker;
 mod taken_over;
 mod workers;

@@ -1,6 +1,6 @@
 //! Tests of the server as a process: the compiler process, Landlock, and the shutdown.
 
-mod admin;
+pub(crate) mod admin;
 pub(crate) mod compiler_process;
 mod console;
 mod drain;

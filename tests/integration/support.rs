@@ -118,6 +118,26 @@ pub(crate) fn children(process: u32, verb: &str) -> Vec<u32> {
     all.into_iter().filter(runs).collect()
 }
 
+/// The verb of the launcher process.
+pub(crate) const LAUNCHER: &str = "launch";
+
+/// The verb of a worker process.
+pub(crate) const WORKER: &str = "serve-mount";
+
+/// The worker processes of a belljar. Its launcher started them, or it did itself.
+pub(crate) fn workers(front: u32) -> Vec<u32> {
+    let starters = children(front, LAUNCHER).into_iter().chain([front]);
+    starters.flat_map(|starter| children(starter, WORKER)).collect()
+}
+
+/// Waits until these workers have computed: then a call of the guest that spins has reached one of them.
+pub(crate) fn await_computing(workers: &[u32]) {
+    belljar_tests::wait_until("a call in the worker", || {
+        let used: Duration = workers.iter().map(|worker| belljar_tests::process::cpu_time(*worker)).sum();
+        (used.as_millis() > 200).then_some(()).ok_or_else(|| format!("{used:?}"))
+    });
+}
+
 /// Starts the server on stdio, and reads the witness once. So times that a test measures do not include the start.
 pub(crate) fn serve(site: &Site) -> Client<Stdio> {
     let mut client = site.stdio(Era::Stateless);

@@ -55,20 +55,31 @@ fn own() -> u64 {
 
 /// The ticks of a process, of the processes that it started, of those that they started, and of all that ended.
 pub(crate) fn ticks_of(pid: u32) -> u64 {
+    ticks_below(pid, &all_processes())
+}
+
+/// The processes that a process started, and those that they started.
+pub(crate) fn processes_below(top: u32) -> Vec<u32> {
+    let all = all_processes();
+    all.keys().copied().filter(|pid| *pid != top && is_below(*pid, top, &all)).collect()
+}
+
+fn all_processes() -> HashMap<u32, ProcessTimes> {
     let all = fs::read_dir("/proc").expect("a /proc").flatten();
     let stats = all.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
-    let all: HashMap<u32, ProcessTimes> = stats.filter_map(|stat| process_times(&stat)).collect();
-    ticks_below(pid, &all)
+    stats.filter_map(|stat| process_times(&stat)).collect()
 }
 
 /// The ticks of the process `top`, and of all processes below it.
 fn ticks_below(top: u32, all: &HashMap<u32, ProcessTimes>) -> u64 {
-    let is_below = |pid: u32| {
-        let chain = std::iter::successors(Some(pid), |pid| all.get(pid).map(|process| process.parent));
-        // Ids may be used again while `/proc` is read: a chain must not be endless.
-        chain.take(all.len()).any(|pid| pid == top)
-    };
-    all.iter().filter(|(pid, _)| is_below(**pid)).map(|(_, process)| process.ticks).sum()
+    all.iter().filter(|(pid, _)| is_below(**pid, top, all)).map(|(_, process)| process.ticks).sum()
+}
+
+/// True if `top` is the process, or started it, or started one that did.
+fn is_below(pid: u32, top: u32, all: &HashMap<u32, ProcessTimes>) -> bool {
+    let chain = std::iter::successors(Some(pid), |pid| all.get(pid).map(|process| process.parent));
+    // Ids may be used again while `/proc` is read: a chain must not be endless.
+    chain.take(all.len()).any(|pid| pid == top)
 }
 
 /// A process, as `/proc/PID/stat` describes it (proc(5)).

@@ -53,6 +53,32 @@ pub fn prometheus(program: &str) -> Option<PathBuf> {
     installed("prometheus", Path::new("/usr/bin").join(program))
 }
 
+/// A program of the Python environment with the tools that check the files of `deploy/`. `None` if `BELLJAR_SKIP` says that this
+/// machine lacks Python.
+pub fn deploy_tool(program: &str) -> Option<PathBuf> {
+    installed("deploy", target().join("clients/deploy/bin").join(program))
+}
+
+/// The balancer nginx. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn nginx() -> Option<PathBuf> {
+    installed("nginx", "/usr/sbin/nginx".into())
+}
+
+/// The balancer HAProxy. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn haproxy() -> Option<PathBuf> {
+    installed("haproxy", "/usr/sbin/haproxy".into())
+}
+
+/// The program of systemd that checks units. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn systemd_analyze() -> Option<PathBuf> {
+    installed("systemd", "/usr/bin/systemd-analyze".into())
+}
+
+/// The store of replicas. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn redis() -> Option<PathBuf> {
+    installed("redis-server", "/usr/bin/redis-server".into())
+}
+
 /// The browser. `None` if it is not installed, and `BELLJAR_SKIP` says so.
 pub fn chromium() -> Option<PathBuf> {
     installed("chromium", "/usr/bin/chromium".into())
@@ -101,9 +127,8 @@ pub fn client_script(path: &str) -> PathBuf {
 
 /// `path`, if it is installed. `None` if `BELLJAR_SKIP` lists `family`. Panics if `path` is missing otherwise.
 ///
-/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `postgres`, `prometheus`, `chromium`) that this machine
-/// lacks. `cargo xtask test` sets it
-/// with a visible warning, and never in CI.
+/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `postgres`, `prometheus`, `chromium`, `deploy`, `nginx`,
+/// `haproxy`, `systemd`, `redis-server`) that this machine lacks. `cargo xtask test` sets it with a visible warning, and never in CI.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
     let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();
     if skipped.split(',').any(|name| name == family) {

@@ -77,6 +77,22 @@ impl Process {
         })
     }
 
+    /// The worker processes of belljar that run now.
+    pub fn workers(&self) -> Vec<u32> {
+        let runs = |pid: &u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(b"serve-mount")
+        };
+        load::processes_below(self.id()).into_iter().filter(runs).collect()
+    }
+
+    /// The memory of all worker processes without the files that they map, in bytes: now, and the most of each.
+    pub fn memory_of_workers(&self) -> (u64, u64) {
+        let all = self.workers();
+        let field = |name| all.iter().map(|worker| field_of(*worker, name).unwrap_or_default()).sum::<u64>();
+        (field("RssAnon:"), field("VmHWM:").saturating_sub(field("RssFile:")))
+    }
+
     /// The resident memory of the process, in bytes.
     pub fn memory(&self) -> u64 {
         self.status_field("VmRSS:")
@@ -193,11 +209,15 @@ impl Process {
 
     /// A field of `/proc/<pid>/status` that counts KiB.
     fn status_field(&self, name: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("the process runs");
-        let field = status.lines().find_map(|line| line.strip_prefix(name));
-        let kib = field.and_then(|rest| rest.split_whitespace().next()).expect("a size in KiB");
-        kib.parse::<u64>().expect("a number") * 1024
+        field_of(self.id(), name).expect("the process runs")
     }
+}
+
+/// A field of `/proc/<pid>/status` that counts KiB, in bytes. `None` if the process has ended.
+fn field_of(pid: u32, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(field.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 impl Drop for Process {

@@ -12,6 +12,7 @@ use belljar_dist::{Packed, Request, TRIPLES, musl_triple};
 use crate::output;
 use crate::setup;
 use crate::shell::{self, Shell};
+use crate::trial;
 
 const USAGE: &str = "cargo xtask dist [--target TRIPLE]... [--program FILE] [--providers DIR] [--output DIR] \
     [--namespace NAME] [--repository URL]";
@@ -54,7 +55,7 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
     }
     let programs = match options.program {
         Some(program) => vec![program],
-        None => compile(shell, &options.targets)?,
+        None => compile(shell, &options.targets, &providers)?,
     };
     let request = Request {
         root: shell.root.clone(),
@@ -101,8 +102,8 @@ pub(crate) fn report(output: &Path, packed: &Packed) {
     }
 }
 
-/// Compiles belljar for the targets. Returns the paths of the programs.
-fn compile(shell: &Shell, targets: &[&'static str]) -> Result<Vec<PathBuf>> {
+/// Compiles belljar for the targets, and reads with each. Returns the paths of the programs.
+fn compile(shell: &Shell, targets: &[&'static str], providers: &Path) -> Result<Vec<PathBuf>> {
     let targets = if targets.is_empty() { TRIPLES.as_slice() } else { targets };
     let zig = tools(shell)?;
     let directory = shell.target.join("dist-build");
@@ -123,8 +124,14 @@ fn compile(shell: &Shell, targets: &[&'static str]) -> Result<Vec<PathBuf>> {
         cargo.env("CARGO_ZIGBUILD_ZIG_PATH", &zig).env("PATH", search_path(shell)?);
         set_flags(shell, &directory, &mut cargo)?;
         shell::run(&mut cargo)?;
+        trial::read(shell, target, &program(&directory, target), providers)?;
     }
-    Ok(targets.iter().map(|target| directory.join(target).join("dist/belljar")).collect())
+    Ok(targets.iter().map(|target| program(&directory, target)).collect())
+}
+
+/// The program for a target.
+fn program(directory: &Path, target: &str) -> PathBuf {
+    directory.join(target).join("dist/belljar")
 }
 
 /// Installs cargo-zigbuild and Zig below the build directory. Returns the path of Zig.

@@ -33,17 +33,23 @@ pub(crate) fn prove_guards(shell: &Shell) -> Result<()> {
     program(shell, &["--prove-guards"])
 }
 
-/// Runs the integration tests with each mount in a worker process. The results must be the same.
+/// Runs the integration tests and the table with other values of `isolation` than the default. The results must be the
+/// same.
 pub(crate) fn isolated(shell: &Shell) -> Result<()> {
     let unguarded = build::unguarded(shell)?;
-    let mut cargo = shell.cargo(["test", "--release", "--package", "belljar-tests", "--test", "integration", "--"]);
-    // Skip the areas about clients and languages. They do not test how a call enters the sandbox.
-    for area in ["clients::", "conformance::", "languages::"] {
-        cargo.args(["--skip", area]);
+    for isolation in ["none", "mount"] {
+        for tests in ["integration", "hostile"] {
+            let mut cargo = shell.cargo(["test", "--release", "--package", "belljar-tests", "--test", tests, "--"]);
+            // Skip the areas about clients and languages. They do not test how a call enters the sandbox.
+            for area in ["clients::", "conformance::", "languages::"].iter().filter(|_| tests == "integration") {
+                cargo.args(["--skip", area]);
+            }
+            cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_TEST_HOST", &unguarded);
+            cargo.env("BELLJAR_TEST_UNGUARDED", &unguarded);
+            shell::run(cargo.env("BELLJAR_ISOLATION", isolation))?;
+        }
     }
-    cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_TEST_HOST", &unguarded);
-    cargo.env("BELLJAR_TEST_UNGUARDED", unguarded);
-    shell::run(cargo.env("BELLJAR_ISOLATION", "mount"))
+    Ok(())
 }
 
 fn program(shell: &Shell, arguments: &[&str]) -> Result<()> {

@@ -7,7 +7,7 @@
 //! Last, the provider of the project is replaced by one that sends requests. Its component is `target/languages/LANG-http.wasm`.
 //!
 //! The projects have every part of `belljar new --with`. Two languages also build a project without them: one whose template
-//! leaves out files, and one whose template leaves out lines.
+//! leaves out files, and one whose template leaves out lines. Each language also builds a minimal project, and reads from it.
 
 use std::fs;
 use std::path::Path;
@@ -62,14 +62,18 @@ pub(crate) fn run(shell: &Shell) -> Result<String> {
     let (mut took, mut failed) = (Vec::new(), Vec::new());
     for language in languages {
         let lang = text(&language["lang"])?;
-        for parts in [Some(PARTS), None] {
-            if parts.is_none() && !PLAIN.contains(&lang) {
+        for kind in [Kind::Full, Kind::Plain, Kind::Minimal] {
+            if kind == Kind::Plain && !PLAIN.contains(&lang) {
                 continue;
             }
-            let shown = if parts.is_some() { lang.to_owned() } else { format!("{lang} without parts") };
+            let shown = match kind {
+                Kind::Full => lang.to_owned(),
+                Kind::Plain => format!("{lang} without parts"),
+                Kind::Minimal => format!("{lang} minimal"),
+            };
             output::line(&format!("--- {shown}"));
             let began = Instant::now();
-            match project(shell, &belljar, &place, lang, parts) {
+            match project(shell, &belljar, &place, lang, kind) {
                 Ok(()) => took.push(format!("{shown} {} s", began.elapsed().as_secs())),
                 Err(error) => {
                     output::line(&format!("{shown}: {error:#}"));
@@ -84,9 +88,24 @@ pub(crate) fn run(shell: &Shell) -> Result<String> {
     Ok(took.join(", "))
 }
 
-/// Makes, builds and tests a project. With parts, its component is left for the tests, and the tests of the SDK run in it.
-fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Option<&str>) -> Result<()> {
-    let project = place.join(if parts.is_some() { lang.to_owned() } else { format!("{lang}-plain") });
+/// A kind of project.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// With every part. Its component is left for the tests, and the tests of the SDK run in it.
+    Full,
+    /// Without further parts.
+    Plain,
+    /// With `--minimal`, so without tests.
+    Minimal,
+}
+
+/// Makes, builds and tests a project.
+fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, kind: Kind) -> Result<()> {
+    let project = place.join(match kind {
+        Kind::Full => lang.to_owned(),
+        Kind::Plain => format!("{lang}-plain"),
+        Kind::Minimal => format!("{lang}-minimal"),
+    });
     let wasm = project.with_extension("wasm");
     let _ = fs::remove_file(&wasm);
     if project.exists() {
@@ -94,8 +113,10 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Optio
     }
     let mut new = tools::command(shell, &belljar.to_string_lossy())?;
     new.args(["new", "--json", "--lang", lang, NAME, "--dir"]).arg(&project);
-    if let Some(parts) = parts {
-        new.args(["--with", parts]);
+    match kind {
+        Kind::Full => drop(new.args(["--with", PARTS])),
+        Kind::Plain => {}
+        Kind::Minimal => drop(new.arg("--minimal")),
     }
     let made: Value = serde_json::from_str(&shell::capture(&mut new)?)?;
     if let Some(missing) = made["missing"].as_array().and_then(|missing| missing.first()) {
@@ -105,9 +126,9 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Optio
     if project.join("Cargo.toml").is_file() {
         fs::copy(shell.root.join("Cargo.lock"), project.join("Cargo.lock"))?;
     }
-    // A plain project uses the dependencies that cargo compiled for the other one.
+    // The other projects use the dependencies that cargo compiled for this one.
     let cargo_target = place.join(lang).join("target");
-    if parts.is_some() {
+    if kind == Kind::Full {
         let patch = shell.root.join(PATCHES).join(lang).with_extension("patch");
         if patch.is_file() {
             apply(shell, &patch, &project).context("if the template has changed, change the patch, too")?;
@@ -116,7 +137,15 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Optio
     for name in ["setup", "build", "test"] {
         step(shell, &made, name, &[], &project, &cargo_target)?;
     }
-    if parts.is_none() {
+    if kind == Kind::Minimal {
+        let component = text(&made["component"])?;
+        let built = match component.strip_prefix("target/") {
+            Some(rest) => cargo_target.join(rest),
+            None => project.join(component),
+        };
+        return read(shell, belljar, &project, built.parent().unwrap_or(&project));
+    }
+    if kind == Kind::Plain {
         return Ok(());
     }
     let component = project.join(text(&made["component"])?);
@@ -139,6 +168,18 @@ fn step(shell: &Shell, made: &Value, name: &str, more: &[&str], project: &Path, 
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let mut command = tools::command(shell, program)?;
     shell::run(command.args(arguments).args(more).current_dir(project).env("CARGO_TARGET_DIR", cargo_target))
+}
+
+/// Reads the resource of a minimal project. `plugins`: the directory of its component.
+fn read(shell: &Shell, belljar: &Path, project: &Path, plugins: &Path) -> Result<()> {
+    let uri = format!("belljar://{NAME}/hello.txt");
+    let mut command = tools::command(shell, &belljar.to_string_lossy())?;
+    let text = shell::capture(command.args(["read", &uri, "--plugins"]).arg(plugins).current_dir(project))?;
+    let expected = format!("Hello from {NAME}.");
+    if text.trim_end() != expected {
+        bail!("the provider says {text:?} instead of {expected:?}");
+    }
+    Ok(())
 }
 
 /// Applies a patch to a project.

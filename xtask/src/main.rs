@@ -22,6 +22,7 @@ mod shell;
 mod soak;
 mod test;
 mod tools;
+mod trial;
 
 use std::env;
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ cargo xtask <verb>
           --quick: before each commit: formatting, clippy, house rules, unit tests, some tests of the real binary
           --all: what CI runs, then --prove-guards, --isolated, fuzz and soak; takes hours
           --prove-guards: run each hostile row without its guards; it must go red
-          --isolated: run the integration tests with each mount in a worker process
+          --isolated: run the integration tests and the hostile table with other values of isolation
   hostile run the hostile table, and write its results into docs/measurements/containment.md
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
   languages  make, build and test a provider in each language by `belljar new`; installs the tools

@@ -147,9 +147,15 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     let mut missing: Vec<Missing> = postgres(shell)?.into_iter().collect();
     missing.extend(debian(shell, "prometheus", "/usr/bin/prometheus")?);
     missing.extend(debian(shell, "chromium", "/usr/bin/chromium")?);
-    for (family, needs, install) in
-        [("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>), ("node", ["node", "npm"], node)]
-    {
+    missing.extend(debian(shell, "nginx", "/usr/sbin/nginx")?);
+    missing.extend(debian(shell, "haproxy", "/usr/sbin/haproxy")?);
+    missing.extend(debian(shell, "redis-server", "/usr/bin/redis-server")?);
+    missing.extend(debian(shell, "systemd", "/usr/bin/systemd-analyze")?);
+    for (family, needs, install) in [
+        ("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>),
+        ("node", ["node", "npm"], node),
+        ("deploy", ["python3", "python3"], deploy),
+    ] {
         let absent = needs.into_iter().find(|program| !shell::exists(program));
         let reason = match absent {
             Some(program) => format!("{program} is not installed"),
@@ -159,7 +165,7 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
             },
         };
         if shell.ci {
-            bail!("the {family} clients are missing, and CI skips nothing: {reason}");
+            bail!("the {family} programs are missing, and CI skips nothing: {reason}");
         }
         missing.push(Missing { family, reason });
     }
@@ -212,6 +218,13 @@ fn python(shell: &Shell) -> Result<()> {
 pub(crate) fn native_libraries(shell: &Shell) -> Result<()> {
     let pins = shell.root.join("tests/corpus/requirements.txt");
     environment(&pins, &shell.target.join("clients/native"), "the native libraries of the corpus")
+}
+
+/// Installs the tools that check the files of `deploy/`: kubectl, the schemas of Kubernetes and of Compose, Checkov, and a binding
+/// of libseccomp.
+fn deploy(shell: &Shell) -> Result<()> {
+    let pins = shell.root.join("tests/integration/deploy/requirements.txt");
+    environment(&pins, &shell.target.join("clients/deploy"), "the tools that check deploy/")
 }
 
 /// Makes a virtual environment in `place` with the packages of the requirements file `pins`.

@@ -52,7 +52,7 @@ pub(crate) fn all(shell: &Shell) -> Result<()> {
     let mut report = Report::new("test --all", &shell.target);
     ci(shell, &mut report);
     report.step("each hostile row without its guards", || hostile::prove_guards(shell));
-    report.step("each mount in a worker process", || hostile::isolated(shell));
+    report.step("other values of isolation", || hostile::isolated(shell));
     report.step("fuzzing guided by coverage", || fuzz::run(shell, std::iter::empty()));
     report.step("soak", || soak::run(shell, std::iter::empty()));
     report.finish()

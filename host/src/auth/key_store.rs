@@ -1,5 +1,6 @@
 //! The API keys that belljar accepts, and the look-up of a presented key. Knows no file.
 
+use std::collections::HashSet;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -162,17 +163,21 @@ impl std::fmt::Display for KeyCount {
 
 /// The keys in force. A change of the keys file replaces them for the next request.
 #[derive(Clone, Default)]
-pub struct CurrentKeys(Arc<ArcSwap<KeyStore>>);
+pub struct CurrentKeys {
+    keys: Arc<ArcSwap<KeyStore>>,
+    /// The beginnings of the hashes of keys that a newer configuration of another replica revoked.
+    withheld: Arc<ArcSwap<HashSet<u64>>>,
+}
 
 impl CurrentKeys {
     /// These keys, until they are replaced.
     pub fn new(keys: KeyStore) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(keys)))
+        Self { keys: Arc::new(ArcSwap::from_pointee(keys)), withheld: Arc::default() }
     }
 
     /// Replaces the keys, for all clones of this value.
     pub fn replace(&self, keys: KeyStore) {
-        self.0.rcu(|before| Arc::new(keys.clone().after(before)));
+        self.keys.rcu(|before| Arc::new(keys.clone().after(before)));
     }
 
     /// The principal whose key this is, at the time `at`. See [`KeyStore::find`].
@@ -180,7 +185,22 @@ impl CurrentKeys {
     /// # Errors
     /// If the key is malformed, unknown or expired.
     pub fn find(&self, key: &str, at: SystemTime) -> Result<Principal, ApiKeyError> {
-        self.0.load().find(key, at)
+        let principal = self.keys.load().find(key, at)?;
+        let withheld = self.withheld.load();
+        match !withheld.is_empty() && withheld.contains(&KeyHash::of(key).prefix()) {
+            true => Err(ApiKeyError::Revoked),
+            false => Ok(principal),
+        }
+    }
+
+    /// The beginnings of the hashes of all keys, in order.
+    pub fn prefixes(&self) -> Vec<u64> {
+        self.keys.load().keys.iter().map(|stored| stored.entry.hash.prefix()).collect()
+    }
+
+    /// Refuses the keys whose hashes begin so, until this is called again.
+    pub fn withhold(&self, prefixes: HashSet<u64>) {
+        self.withheld.store(Arc::new(prefixes));
     }
 }
 

@@ -25,6 +25,9 @@ use crate::limits::memory_budget;
 /// moment therefore see the same list and cost one call.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
+/// See [`CachedListing::hash_of_first_steps`].
+const HASH_STEP: usize = 256;
+
 /// The most notices that one listing keeps about entries that were left out.
 const MAX_NOTICES: usize = 16;
 
@@ -165,6 +168,8 @@ pub struct CachedListing<T> {
     /// The last time at which the list was known to be current.
     current_at: Mutex<Instant>,
     last_used: AtomicU64,
+    /// Hashes of the first [`HASH_STEP`] entries, of twice as many, and so on.
+    hash_steps: Mutex<Vec<blake3::Hash>>,
     pub(super) hasher: RandomState,
     kind: PhantomData<fn() -> T>,
 }
@@ -189,6 +194,7 @@ impl<T> CachedListing<T> {
             fetching: tokio::sync::Mutex::default(),
             current_at: Mutex::new(Instant::now()),
             last_used: AtomicU64::new(memory.tick()),
+            hash_steps: Mutex::default(),
             hasher: RandomState::new(),
             kind: PhantomData,
         })
@@ -263,6 +269,28 @@ impl<T> CachedListing<T> {
         let is_last = entries.end.is_some() && to >= entries.ends.len();
         let here = entries.notices.iter().filter(|(at, _)| *at >= from && (*at < to || is_last));
         here.map(|(_, notice)| notice.clone()).collect()
+    }
+
+    /// A hash of the first `count` entries, which is made in steps: the next one of the same listing costs what is new.
+    pub fn hash_of_first_steps(&self, count: usize) -> blake3::Hash {
+        let entries = self.read();
+        let end =
+            |count: usize| count.checked_sub(1).and_then(|last| entries.ends.get(last)).map_or(0, |end| *end as usize);
+        let bytes = |from: usize, to: usize| entries.bytes.get(end(from)..end(to)).unwrap_or_default();
+        let mut steps = self.hash_steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let (whole, count) = (count.min(entries.ends.len()) / HASH_STEP, count.min(entries.ends.len()));
+        let next = |before: Option<&blake3::Hash>, new: &[u8]| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(before.map_or([0; 32].as_slice(), |hash| hash.as_bytes())).update(new);
+            hasher.finalize()
+        };
+        while steps.len() < whole {
+            let from = steps.len() * HASH_STEP;
+            let step = next(steps.last(), bytes(from, from + HASH_STEP));
+            steps.push(step);
+        }
+        let before = whole.checked_sub(1).and_then(|last| steps.get(last));
+        next(before, bytes(whole * HASH_STEP, count))
     }
 
     /// A hash of the first `most` entries.

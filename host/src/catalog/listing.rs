@@ -39,12 +39,15 @@ pub struct ListPosition {
     pub slow: u32,
     /// Pages that were already served.
     pub pages: u32,
+    /// A hash of the mount's version and of the entries before the position. 0: the list is not checked. Replicas
+    /// check it, because another replica may serve another list.
+    pub before: u64,
 }
 
 impl ListPosition {
     /// The start of a mount's listing, after `pages` pages.
     pub fn start_of(mount: &MountName, pages: u32) -> Self {
-        Self { mount: mount.clone(), list: 0, offset: 0, slow: 0, pages }
+        Self { mount: mount.clone(), list: 0, offset: 0, slow: 0, pages, before: 0 }
     }
 
     /// True if this is the start of a mount's listing.

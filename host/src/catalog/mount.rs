@@ -117,6 +117,11 @@ impl Mount {
         }
     }
 
+    /// True if a grant lets its calls reach other servers.
+    pub fn reaches_servers(&self) -> bool {
+        self.configured_grants.granted.iter().any(|(kind, _)| matches!(*kind, "http" | "tcp" | "postgres"))
+    }
+
     /// Marks the mount as withdrawn, because one of its grants was revoked.
     pub(super) fn withdraw(&self) {
         self.withdrawn.store(true, Ordering::Release);

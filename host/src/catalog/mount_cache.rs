@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cached_listing::ListingSlot;
@@ -19,10 +19,18 @@ use crate::policy::PrincipalId;
 /// The most principals whose own listings of one mount are remembered.
 const MAX_PRINCIPALS: usize = 256;
 
+/// Values of [`MountCache::is_worth_sharing`].
+const WORTH_SHARING: u8 = 1;
+const NOT_WORTH_SHARING: u8 = 2;
+
 /// The cache of one version of a mount.
 pub struct MountCache {
     key: MountKey,
     generation: AtomicU64,
+    /// [`WORTH_SHARING`], [`NOT_WORTH_SHARING`], or 0 if that is not known.
+    sharing: AtomicU8,
+    /// True after a change was seen, until the other replicas are told.
+    is_changing: AtomicBool,
     /// The listings that all principals share.
     pub shared: Arc<Listings>,
     /// The listings of a mount that answers each principal with secrets of its own.
@@ -68,7 +76,8 @@ impl MountCache {
     /// An empty cache.
     pub(super) fn new(key: MountKey) -> Self {
         let generation = AtomicU64::new(random_generation());
-        Self { key, generation, shared: Arc::default(), of_principals: Mutex::default() }
+        let (sharing, is_changing) = (AtomicU8::new(0), AtomicBool::new(false));
+        Self { key, generation, sharing, is_changing, shared: Arc::default(), of_principals: Mutex::default() }
     }
 
     /// The version of the mount.
@@ -79,6 +88,32 @@ impl MountCache {
     /// The generation of cached answers: answers of another generation are invalid.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// True after a change was seen, until the other replicas are told. Answers that replicas share may be outdated.
+    pub fn is_changing(&self) -> bool {
+        self.is_changing.load(Ordering::Acquire)
+    }
+
+    /// Notes that a change was seen, or that the other replicas are told.
+    pub fn set_changing(&self, is_changing: bool) {
+        self.is_changing.store(is_changing, Ordering::Release);
+    }
+
+    /// True if the last answer was worth to be shared with other replicas. `None` before the first one.
+    pub fn is_worth_sharing(&self) -> Option<bool> {
+        match self.sharing.load(Ordering::Relaxed) {
+            WORTH_SHARING => Some(true),
+            NOT_WORTH_SHARING => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Notes whether an answer was worth to be shared with other replicas.
+    pub fn note_worth(&self, is_worth: bool) {
+        if self.is_worth_sharing() != Some(is_worth) {
+            self.sharing.store(if is_worth { WORTH_SHARING } else { NOT_WORTH_SHARING }, Ordering::Relaxed);
+        }
     }
 
     /// Invalidates all cached answers. For changes of unknown extent.

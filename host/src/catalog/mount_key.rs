@@ -53,6 +53,11 @@ impl MountKey {
         put(&format!("{limits:?}"));
         Self(hasher.finalize().into())
     }
+
+    /// The hash.
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
+    }
 }
 
 impl fmt::Debug for MountKey {

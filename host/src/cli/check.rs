@@ -7,6 +7,7 @@ mod definitions;
 mod rule_warnings;
 
 use super::output;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -23,6 +24,7 @@ use crate::config::lock::Pins;
 use crate::config::{Config, Isolation};
 use crate::grants::GrantKind;
 use crate::grants::Need;
+use crate::model::MountName;
 use crate::server::failure::Failure;
 use crate::server::front_door::LiveAuthentication;
 use crate::server::location::LocationArgs;
@@ -47,13 +49,14 @@ pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCod
         let host = startup::start(config, keys, audit, None)?;
         let snapshot = host.gateway.fully_loaded_snapshot().await;
         progress::end();
+        let walls = worker_walls(&snapshot).await;
         let about_rules = rule_warnings(&host.config, stored_keys.as_ref(), &snapshot);
         if as_json {
-            output::print_json(&to_json(&host.config, &wall.status, api_keys, (&snapshot, &about_rules)))?
+            output::print_json(&to_json(&host.config, &wall.status, api_keys, (&snapshot, &walls, &about_rules)))?
         } else {
             let lines = about_rules.iter().map(|one| format!("{}  {one}\n", table::styled(table::WARN, "warning")));
             let about_rules: String = lines.collect();
-            table::print(&(to_text(&host.config, &wall.status, api_keys, &snapshot) + &about_rules))?
+            table::print(&(to_text(&host.config, &wall.status, api_keys, (&snapshot, &walls)) + &about_rules))?
         }
         let is_fine = snapshot.refused().is_empty() && snapshot.quarantined().is_empty();
         Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -69,6 +72,37 @@ fn granted(config: &Config, mount: &Mount) -> Vec<String> {
 /// The kinds of grants that the mount holds and its component cannot use.
 fn useless(mount: &Mount) -> Vec<&'static str> {
     mount.granted_kinds.iter().filter(|kind| !mount.usable_kinds.contains(kind)).copied().collect()
+}
+
+/// The states of the walls of worker processes, by mount.
+type WorkerWalls = BTreeMap<MountName, String>;
+
+/// Starts the worker process of each mount, and asks for its wall.
+async fn worker_walls(snapshot: &Snapshot) -> WorkerWalls {
+    let mut walls = WorkerWalls::new();
+    for mount in snapshot.mounts() {
+        let wall = match mount.loaded.worker_wall().await {
+            Some(Ok(wall)) => wall,
+            Some(Err(error)) => format!("unknown ({error})"),
+            None => continue,
+        };
+        walls.insert(mount.name.clone(), wall);
+    }
+    walls
+}
+
+/// Where the calls of a mount run, in words.
+fn placed(mount: &Mount, walls: &WorkerWalls) -> String {
+    let place = match mount.isolation {
+        Isolation::None => "in belljar's own process",
+        Isolation::Shared if mount.configured_grants.is_empty() => {
+            "in the worker process that mounts without grants share"
+        }
+        Isolation::Shared | Isolation::Mount => "in a worker process of its own",
+        Isolation::Call => "in a worker process for each call",
+    };
+    let wall = walls.get(&mount.name).map(|wall| format!("; its wall: {wall}"));
+    format!("{place}{}", wall.unwrap_or_default())
 }
 
 /// Whether the lock binds the mount's grants to a digest: "yes", "at-first-start" or "off". `None` without grants.
@@ -144,7 +178,12 @@ fn logins(config: &Config, mount: &Mount) -> Value {
     states.map(|(says, is_valid)| json!({ "says": says, "valid": is_valid })).collect()
 }
 
-fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snapshot: &Snapshot) -> String {
+fn to_text(
+    config: &Config,
+    wall: &WallStatus,
+    api_keys: Option<KeyCount>,
+    (snapshot, walls): (&Snapshot, &WorkerWalls),
+) -> String {
     let mut out = format!(
         "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
         config.plugins.display(),
@@ -172,9 +211,7 @@ fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snaps
             Some("at-first-start") => drop(writeln!(out, "           bound    to this digest at the first start")),
             _ => {}
         }
-        if mount.isolation == Isolation::Mount {
-            let _ = writeln!(out, "           runs     in a worker process of its own");
-        }
+        let _ = writeln!(out, "           runs     {}", placed(mount, walls));
         for line in granted(config, mount) {
             let _ = writeln!(out, "           granted  {line}");
         }
@@ -205,7 +242,7 @@ fn to_json(
     config: &Config,
     wall: &WallStatus,
     api_keys: Option<KeyCount>,
-    (snapshot, about_rules): (&Snapshot, &[String]),
+    (snapshot, walls, about_rules): (&Snapshot, &WorkerWalls, &[String]),
 ) -> Value {
     let mounts: Vec<Value> = snapshot
         .mounts()
@@ -215,7 +252,8 @@ fn to_json(
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
                 "granted": granted(config, mount), "useless": useless(mount), "uses": mount.usable_kinds, "needs": needs(mount),
                 "bound": bound(config, mount), "warnings": warnings(config, mount, snapshot),
-                "serves": definitions::kinds(mount), "toolPrefix": mount.tool_prefix, "isolation": mount.isolation, "logins": logins(config, mount),
+                "serves": definitions::kinds(mount), "toolPrefix": mount.tool_prefix, "isolation": mount.isolation, "workerWall": walls.get(&mount.name),
+                "logins": logins(config, mount),
             })
         })
         .collect();

@@ -389,7 +389,8 @@ impl DevSession {
         };
         let keys = Keys::read(&self.project.at, &self.config, SharedCode::Use)?;
         let config = Arc::clone(&self.config);
-        let (host, loader) = startup::assemble(config, keys, audit, None, None, self.watcher.clone())?;
+        let (host, loader) =
+            startup::assemble(config, keys, audit, None, startup::WallAccess::default(), self.watcher.clone(), None)?;
         if let Some(listener) = self.listener.take() {
             let address = listener.local_addr()?;
             let listener = TcpListener::from_std(listener)?;

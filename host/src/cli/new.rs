@@ -17,6 +17,7 @@ use crate::model::command::shell_quoted;
 use crate::server::failure::Failure;
 pub(super) use blocks::ProjectPart;
 use language::Language;
+pub(super) use project::ProjectContent;
 use project::ProjectNames;
 
 /// The text of `--help` below the flags.
@@ -50,6 +51,15 @@ pub(super) fn list(as_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The error of a command that names no language.
+pub(super) fn without_language(name: &str) -> Failure {
+    let all = embedded::names().join(", ");
+    let name = shell_quoted(name);
+    Failure::Misused(format!(
+        "the language is missing; add --lang with one of: {all}; for example: belljar new --lang python {name}"
+    ))
+}
+
 /// The languages, each with its tools that are not installed.
 pub(super) fn languages_with_tools() -> Vec<(String, Vec<String>)> {
     let missing = |language: &language::Language| {
@@ -58,19 +68,18 @@ pub(super) fn languages_with_tools() -> Vec<(String, Vec<String>)> {
     embedded::languages().into_iter().flatten().map(|one| (one.name.clone(), missing(&one))).collect()
 }
 
-/// Creates a project with these parts.
+/// Creates a project with this content.
 pub(super) fn run(
     lang: &str,
     name: &str,
     dir: Option<&Path>,
-    parts: &[ProjectPart],
+    content: &ProjectContent,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let all = embedded::languages()?;
     let language = language::find(&all, lang).map_err(Failure::Misused)?;
     let names = ProjectNames::new(name, language).map_err(Failure::Misused)?;
-    let parts = parts.iter().copied().collect();
-    let files = project::files(language, &names, &parts)?;
+    let files = project::files(language, &names, content)?;
     // The suggested commands start in the working directory, so they name the project as the author did.
     let shown = dir.map_or_else(|| PathBuf::from(names.kebab()), Path::to_owned);
     #[expect(clippy::disallowed_methods, reason = "the author's working directory")]
@@ -85,21 +94,31 @@ pub(super) fn run(
     );
     next.push("belljar dev .".to_owned());
     if as_json {
+        let is_minimal = matches!(content, ProjectContent::Minimal);
         output::print_json(&json!({
             "name": names.kebab(),
             "lang": language.id,
-            "with": parts.iter().map(|part| part.name()).collect::<Vec<_>>(),
+            "with": content.parts().iter().map(|part| part.name()).collect::<Vec<_>>(),
+            "minimal": is_minimal,
             "directory": at,
+            "source": names.fill(&language.source),
             "files": files.keys().collect::<Vec<_>>(),
             "setup": language.setup,
             "build": language.build,
-            "test": language.test,
+            "test": if is_minimal { &[][..] } else { &language.test },
             "component": names.fill(&language.component),
             "missing": missing.iter().map(|tool| json!({ "name": tool.display_name(), "why": tool.why, "get": tool.get })).collect::<Vec<_>>(),
             "next": next,
         }))?;
     } else {
-        output::print(&to_text(&shown, language, files.len(), &missing, &next))?;
+        let about = match content {
+            ProjectContent::With(_) => format!("{} files; its README.md names the files to edit", files.len()),
+            ProjectContent::Minimal => {
+                let (own, source) = (language.own_files(files.keys()).len(), names.fill(&language.source));
+                format!("{own} files of yours; edit {source} (the SDK is in {})", language.sdk_folders().join(", "))
+            }
+        };
+        output::print(&to_text(&shown, language, &about, &missing, &next))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,15 +126,11 @@ pub(super) fn run(
 fn to_text(
     at: &Path,
     language: &Language,
-    files: usize,
+    about: &str,
     missing: &[&language::LanguageTool],
     next: &[String],
 ) -> String {
-    let mut out = format!(
-        "created {}: a provider in {}, {files} files; its README.md names the files to edit\n",
-        at.display(),
-        language.name
-    );
+    let mut out = format!("created {}: a provider in {}, {about}\n", at.display(), language.name);
     if !missing.is_empty() {
         out.push_str("\nmissing tools that the build needs:\n");
         for tool in missing {
@@ -171,10 +186,25 @@ mod tests {
     fn every_language_creates_a_complete_project() {
         for language in embedded::languages().unwrap() {
             let names = ProjectNames::new("sea-level", &language).unwrap();
-            let files = project::files(&language, &names, &blocks::Parts::new()).unwrap();
+            let files = project::files(&language, &names, &ProjectContent::of([])).unwrap();
             for wanted in ["README.md", ".gitignore", "belljar.toml", "data/notes.md"] {
                 assert!(files.contains_key(wanted), "{}: no {wanted}", language.id);
             }
+        }
+    }
+
+    #[test]
+    fn a_minimal_project_has_the_source_and_few_other_files() {
+        for language in embedded::languages().unwrap() {
+            let names = ProjectNames::new("sea-level", &language).unwrap();
+            let files = project::files(&language, &names, &ProjectContent::Minimal).unwrap();
+            let own = language.own_files(files.keys());
+            let kept = language.minimal.iter().map(|file| names.fill(file)).filter(|file| own.contains(&file.as_str()));
+            assert_eq!(kept.count(), language.minimal.len(), "{}: {own:?}", language.id);
+            assert!(own.contains(&names.fill(&language.source).as_str()), "{}: {own:?}", language.id);
+            assert!(own.contains(&"belljar.toml") && own.len() <= 8, "{}: {own:?}", language.id);
+            let source = String::from_utf8(files[&names.fill(&language.source)].clone()).unwrap();
+            assert!(source.lines().count() <= 45 && source.contains("sea-level"), "{}: {source}", language.id);
         }
     }
 

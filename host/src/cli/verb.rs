@@ -363,7 +363,7 @@ pub(super) enum Verb {
     #[command(after_help = new::help())]
     New {
         /// The programming language.
-        #[arg(long, value_name = "LANG", required_unless_present = "list")]
+        #[arg(long, value_name = "LANG")]
         lang: Option<String>,
         /// The name of the provider and of its mount: lower-case letters, digits and "-".
         #[arg(value_name = "NAME", required_unless_present = "list")]
@@ -374,8 +374,11 @@ pub(super) enum Verb {
         /// Further parts of the project, each with an example, such as "tools,prompts".
         #[arg(long, value_name = "PARTS", value_delimiter = ',')]
         with: Vec<new::ProjectPart>,
+        /// Only what the build needs, and a provider with one resource: no tests, no README, no sample data.
+        #[arg(long, conflicts_with = "with")]
+        minimal: bool,
         /// List the languages and the tools that each needs.
-        #[arg(long, conflicts_with_all = ["lang", "name", "dir", "with"])]
+        #[arg(long, conflicts_with_all = ["lang", "name", "dir", "with", "minimal"])]
         list: bool,
         /// Print JSON.
         #[arg(long)]

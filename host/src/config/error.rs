@@ -9,6 +9,7 @@ use toml::de::DeTable;
 use super::admin::AdminProblem;
 use super::deserializer::{self, DeserializeError, Reason};
 use super::issuer::IssuerProblem;
+use super::replicas::ReplicasProblem;
 use super::serve::ServeProblem;
 use crate::grants::secrets::PrincipalPathError;
 use crate::grants::{GrantKind, KINDS};
@@ -129,6 +130,9 @@ pub enum Problem {
     /// The address of `[admin]` is not one of this machine.
     #[error(transparent)]
     Admin(#[from] AdminProblem),
+    /// The keys of `[replicas]` do not fit together.
+    #[error(transparent)]
+    Replicas(#[from] ReplicasProblem),
     /// The name of a secret has a character that names do not have.
     #[error("secrets: \"{0}\" is not the name of a secret; use letters, digits, \"-\" and \"_\"")]
     SecretName(String),

@@ -19,6 +19,7 @@ use super::callers::CallersTable;
 use super::limits_table::LimitsTable;
 use super::live::{CacheSettings, Watch};
 use super::network::NetworkTable;
+use super::replicas::ReplicasTable;
 use super::rules::{AllowTable, DenyTable};
 use super::serve::ServeTable;
 use super::settings::{Ask, CALLS, Isolation, LIST_TIME, MAX_CALLS, TOTAL_MEMORY, Wall};
@@ -64,8 +65,9 @@ pub(super) struct File {
     /// kernel can take. "require": belljar does not start unless the kernel can take all of them. "off": none.
     #[schemars(example = &"require")]
     pub(super) wall: Option<Wall>,
-    /// In which process the calls of a mount run. "none": in belljar's own. "mount": in a worker process of the mount, which
-    /// reaches only what that mount was granted.
+    /// In which process the calls of a mount run. "shared": mounts with grants have a worker process each, which
+    /// reaches only what the mount was granted, and mounts without grants share one. "mount": all mounts have one each.
+    /// "call": each call has one. "none": in belljar's own.
     #[schemars(example = &"mount")]
     pub(super) isolation: Option<Isolation>,
     /// Calls that run at once, over all mounts. One mount gets at most half of them.
@@ -95,6 +97,8 @@ pub(super) struct File {
     pub(super) admin: Option<AdminTable>,
     /// Traces of requests (OpenTelemetry).
     pub(super) trace: Option<TraceTable>,
+    /// Several belljars behind one address, and the store that they share.
+    pub(super) replicas: Option<ReplicasTable>,
     /// Credentials of HTTP requests. With this table, each HTTP request needs a valid key or token.
     pub(super) auth: Option<AuthTable>,
     /// A file of policies in the language Cedar, which add to the rules. Without this key: "policy.cedar" beside this file,

@@ -405,7 +405,7 @@ pub(super) fn check(
 }
 
 /// The names of the declared secrets, for a message.
-fn known_secrets(secrets: &BTreeMap<String, SecretSource>) -> String {
+pub(super) fn known_secrets(secrets: &BTreeMap<String, SecretSource>) -> String {
     let names: Vec<String> = secrets.keys().take(10).map(|name| format!("\"{name}\"")).collect();
     match names.as_slice() {
         [] => "[secrets] has none".to_owned(),

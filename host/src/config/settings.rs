@@ -35,22 +35,39 @@ pub enum Wall {
 
 /// In which process the calls of a mount run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", expecting = "\"none\" or \"mount\"")]
+#[serde(rename_all = "kebab-case", expecting = "\"none\", \"shared\", \"mount\" or \"call\"")]
 #[schemars(inline)]
 pub enum Isolation {
     /// In belljar's own process.
-    #[default]
     None,
+    /// In a worker process: a mount with grants has one of its own, and mounts without grants share one.
+    #[default]
+    Shared,
     /// In a worker process of the mount, behind a wall of its own.
     Mount,
+    /// In a worker process for each call.
+    Call,
+}
+
+impl Isolation {
+    /// True if calls run in a worker process.
+    pub fn has_worker(self) -> bool {
+        self != Self::None
+    }
 }
 
 /// The isolation without a key in the file. Tests of the build without guards may choose it.
 pub(super) fn default_isolation() -> Isolation {
     #[cfg(feature = "unguarded")]
-    #[expect(clippy::disallowed_methods, reason = "the test that started this process chooses")]
-    if std::env::var_os("BELLJAR_ISOLATION").is_some_and(|value| value == "mount") {
-        return Isolation::Mount;
+    {
+        #[expect(clippy::disallowed_methods, reason = "the test that started this process chooses")]
+        let chosen = std::env::var("BELLJAR_ISOLATION").unwrap_or_default();
+        match chosen.as_str() {
+            "mount" => return Isolation::Mount,
+            "none" => return Isolation::None,
+            "call" => return Isolation::Call,
+            _ => {}
+        }
     }
     Isolation::default()
 }

@@ -2,7 +2,7 @@
 //!
 //! A call that asks has ended. The answers come in a new call with the same parameters. The state between the two is
 //! sealed: the provider's own state, the questions, and the grants that a person allowed for this request. It is valid once,
-//! for five minutes, in the process that issued it, for the principal, the request and the loaded component.
+//! for five minutes, for the principal, the request and the loaded component.
 //!
 //! Answers may also come without a state, even with the first request: then they are like arguments.
 
@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::consent::{ANSWER_TIME, AskedRequest, ConsentAnswer, ConsentInput, ConsentManager, QuestionStateError};
+use super::consent::{AskedRequest, ConsentAnswer, ConsentInput, QuestionStateError};
+use super::request_states::{ANSWER_TIME, RequestStates, StateNumber};
 use crate::catalog::Mount;
 use crate::grants::KINDS;
 use crate::interfaces::asking::{are_questions_checked, check_answer};
@@ -71,12 +72,11 @@ pub(super) struct OpenedInput<'a> {
 /// The contents of a state.
 #[derive(Serialize, Deserialize)]
 struct AskState {
-    number: u64,
-    /// Milliseconds since the process began.
+    number: StateNumber,
     at: u64,
     mount: String,
     digest: [u8; 32],
-    loaded: u64,
+    version: [u8; 32],
     request: AskedRequest<'static>,
     principal: String,
     questions: Vec<Question>,
@@ -86,26 +86,16 @@ struct AskState {
 
 /// The states of providers' questions. One for each process.
 pub struct ProviderAsks {
+    states: RequestStates,
     seal: Seal,
-    began: Instant,
-    memory: Mutex<AskMemory>,
-}
-
-#[derive(Default)]
-struct AskMemory {
-    last_number: u64,
-    used: HashMap<u64, Instant>,
+    used: Mutex<HashMap<StateNumber, Instant>>,
 }
 
 impl ProviderAsks {
-    /// Seals states for the process of `consents`.
-    pub(super) fn new(consents: &ConsentManager) -> Self {
-        let seal = consents.seal_for("belljar 2026-11 questions of providers");
-        Self { seal, began: Instant::now(), memory: Mutex::default() }
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    /// Without any question.
+    pub(super) fn new(states: RequestStates) -> Self {
+        let seal = states.seal("belljar 2026-11 questions of providers");
+        Self { states, seal, used: Mutex::default() }
     }
 
     /// Seals the questions of a call.
@@ -117,17 +107,12 @@ impl ProviderAsks {
         mount: &Mount,
         given: &[Consent],
     ) -> ProviderQuestions {
-        let number = {
-            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-            memory.last_number += 1;
-            memory.last_number
-        };
         let state = AskState {
-            number,
-            at: self.now(),
+            number: self.states.number(),
+            at: self.states.time(Instant::now()),
             mount: mount.name.to_string(),
             digest: mount.digest.0,
-            loaded: mount.loaded.id().number(),
+            version: self.states.mount_version(mount),
             request: request.clone().into_owned(),
             principal: principal.identity(),
             questions: ask.questions.clone(),
@@ -144,7 +129,7 @@ impl ProviderAsks {
     /// # Errors
     /// [`ReadError::BadRequestState`] when the state is not valid for this request, or [`ReadError::BadAnswer`] when an
     /// answer does not fit.
-    pub(super) fn open<'a>(
+    pub(super) async fn open<'a>(
         &self,
         input: AskInput<'a>,
         request: &AskedRequest<'_>,
@@ -188,7 +173,7 @@ impl ProviderAsks {
         for (question, answer) in questions.iter().filter_map(|question| Some((question, find(question)?))) {
             check_answer(answer, question).map_err(|error| ReadError::BadAnswer(error.to_string()))?;
         }
-        self.redeem(number)?;
+        Box::pin(self.redeem(number)).await?;
         let answers = questions.iter().filter_map(find).cloned().collect();
         let known = |name: &str| KINDS.iter().find(|kind| kind.name == name).map(|kind| kind.name);
         let given =
@@ -208,8 +193,7 @@ impl ProviderAsks {
         principal: &Principal,
         mount: &Mount,
     ) -> Result<(), QuestionStateError> {
-        let age = self.now().saturating_sub(opened.at);
-        if u128::from(age) >= ANSWER_TIME.as_millis() {
+        if self.states.is_expired(opened.at, Instant::now()) {
             return Err(QuestionStateError::Expired);
         }
         let is_bound = are_questions_checked();
@@ -219,21 +203,35 @@ impl ProviderAsks {
             () if opened.principal != principal.identity() => Err(QuestionStateError::OtherClient),
             () if opened.mount != mount.name.as_str() => Err(QuestionStateError::OtherMount),
             () if opened.digest != mount.digest.0 => Err(QuestionStateError::OtherBytes),
-            () if opened.loaded != mount.loaded.id().number() => Err(QuestionStateError::OtherConfiguration),
+            () if opened.version != self.states.mount_version(mount) => Err(QuestionStateError::OtherConfiguration),
             () => Ok(()),
         }
     }
 
     /// Marks a state as used.
-    fn redeem(&self, number: u64) -> Result<(), QuestionStateError> {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.used.len() >= MAX_USED {
-            memory.used.retain(|_, at| at.elapsed() < ANSWER_TIME);
-        }
-        let is_used = memory.used.insert(number, Instant::now()).is_some();
+    async fn redeem(&self, number: StateNumber) -> Result<(), ReadError> {
+        let is_used = {
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            if used.len() >= MAX_USED {
+                used.retain(|_, at| at.elapsed() < ANSWER_TIME);
+            }
+            used.insert(number, Instant::now()).is_some()
+        };
         match is_used && are_questions_checked() {
-            true => Err(QuestionStateError::Used),
-            false => Ok(()),
+            true => Err(QuestionStateError::Used.into()),
+            false => self.redeem_among_replicas(number).await,
+        }
+    }
+
+    async fn redeem_among_replicas(&self, number: StateNumber) -> Result<(), ReadError> {
+        match self.states.is_spent(number).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(QuestionStateError::Used.into()),
+            Err(unknown) => {
+                // The client may send the same answer again.
+                self.used.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+                Err(unknown)
+            }
         }
     }
 }

@@ -5,8 +5,8 @@
 //! bound to the mount, its bytes, the request and the caller. The answer comes back with the state, in a new call. Nothing
 //! else of the first call is kept.
 //!
-//! A state is valid once, for five minutes, in the process that issued it, and only while the mount's configuration
-//! does not change.
+//! A state is valid once, for five minutes, in the process that issued it (with a store: in each replica), and only while
+//! the mount's configuration does not change.
 //!
 //! Everything here belongs to one principal: a state, a remembered answer, and how often a question is asked. No answer of
 //! one principal serves another.
@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::request_states::{ANSWER_TIME, RequestStates, StateNumber};
 use crate::catalog::Mount;
 use crate::config::Ask;
 use crate::grants::GrantKind;
@@ -40,9 +41,6 @@ use asked_request::MAX_SHOWN_CHARS;
 pub use asked_request::AskedRequest;
 pub use question::{ConsentAnswer, ConsentInput, ConsentQuestion};
 pub use question_state::{QuestionState, QuestionStateError};
-
-/// Time in which an answer is valid.
-pub const ANSWER_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// The most questions in one request.
 pub const MAX_QUESTIONS: usize = 4;
@@ -80,22 +78,20 @@ pub(super) struct ConsentState {
     pub(super) question: Option<ConsentQuestion>,
 }
 
-/// The questions that were asked, and the consent that was given. One for each process.
+/// The questions that this process asked, and the consent that was given.
 pub struct ConsentManager {
-    secret: [u8; 32],
+    states: RequestStates,
     seal: Seal,
-    began: Instant,
     memory: Mutex<ConsentMemory>,
     writer: Option<Arc<dyn ConsentWriter>>,
 }
 
 #[derive(Default)]
 struct ConsentMemory {
-    last_number: u64,
     /// The time at which each question was asked, by the identity of the principal.
     asked: HashMap<(String, MountName, Consent), Instant>,
     /// The time at which each question was answered: no answer is valid twice.
-    used: HashMap<u64, Instant>,
+    used: HashMap<StateNumber, Instant>,
     /// Permanent consent that the loaded configuration does not contain yet.
     permanent: HashMap<ConsentKey, PersistentConsents>,
 }
@@ -164,18 +160,15 @@ fn unless_guard_off(decided: Result<(), QuestionStateError>) -> Result<(), Quest
 }
 
 impl ConsentManager {
-    /// Seals states with `secret`, which must belong to this process alone: answers are forgotten when the process
-    /// ends.
-    ///
     /// `writer` persists permanent consent. Without one, questions do not offer "always".
-    pub fn new(secret: &[u8; 32], writer: Option<Arc<dyn ConsentWriter>>) -> Self {
-        let seal = Seal::new("belljar 2026-11 questions v2", secret);
-        Self { secret: *secret, seal, began: Instant::now(), memory: Mutex::default(), writer }
+    pub fn new(states: RequestStates, writer: Option<Arc<dyn ConsentWriter>>) -> Self {
+        let seal = states.seal("belljar 2026-11 questions v3");
+        Self { states, seal, memory: Mutex::default(), writer }
     }
 
-    /// A seal of another purpose, which also belongs to this process alone.
-    pub(super) fn seal_for(&self, purpose: &'static str) -> Seal {
-        Seal::new(purpose, &self.secret)
+    /// The states of all questions.
+    pub(super) fn states(&self) -> RequestStates {
+        self.states.clone()
     }
 
     /// The state of a question.
@@ -183,20 +176,16 @@ impl ConsentManager {
         question_state.sealed(&self.seal)
     }
 
-    /// Opens a state that this process sealed. Does not check whether it is still valid.
+    /// Opens a state that belljar sealed. Does not check whether it is still valid.
     ///
     /// # Errors
-    /// When the state is too long, or this process did not seal it.
+    /// When the state is too long, or belljar did not seal it.
     pub fn open(&self, state: &str) -> Result<QuestionState, QuestionStateError> {
         QuestionState::open(state, &self.seal)
     }
 
     fn memory(&self) -> MutexGuard<'_, ConsentMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn since(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Checks that the answer to `question_state` is valid for this read at this time.
@@ -208,16 +197,15 @@ impl ConsentManager {
         mount: &Mount,
         now: Instant,
     ) -> Result<(), QuestionStateError> {
-        if self.since(now).saturating_sub(question_state.at)
-            >= u64::try_from(ANSWER_TIME.as_millis()).unwrap_or(u64::MAX)
-        {
+        if self.states.is_expired(question_state.at, now) {
             return Err(QuestionStateError::Expired);
         }
-        unless_guard_off(Self::check_read(question_state, caller, request, mount))
+        unless_guard_off(self.check_read(question_state, caller, request, mount))
     }
 
     /// Checks that the question was asked for exactly this read.
     fn check_read(
+        &self,
         question_state: &QuestionState,
         caller: &Caller,
         request: &AskedRequest<'_>,
@@ -235,7 +223,7 @@ impl ConsentManager {
         if question_state.digest != mount.digest {
             return Err(QuestionStateError::OtherBytes);
         }
-        if question_state.loaded != mount.loaded.id().number() {
+        if question_state.version != self.states.mount_version(mount) {
             return Err(QuestionStateError::OtherConfiguration);
         }
         if mount.ask == Ask::Never {
@@ -269,7 +257,9 @@ impl ConsentManager {
             }
             Some((state, Some(choice))) => (state, choice),
         };
-        let question_state = self.redeem(state, choice, caller, request, mount, Instant::now())?;
+        // In a box of its own: nearly no request has an answer.
+        let redeemed = Box::pin(self.redeem(state, choice, caller, request, mount, Instant::now()));
+        let question_state = redeemed.await?;
         let QuestionState { wanted, mut given, carried, .. } = question_state;
         if choice == ConsentAnswer::Always {
             self.persist(&caller.principal, mount, &wanted, config_version).await;
@@ -314,7 +304,7 @@ impl ConsentManager {
     }
 
     /// Opens and checks a state, and marks it as used.
-    fn redeem(
+    async fn redeem(
         &self,
         state: &str,
         choice: ConsentAnswer,
@@ -322,16 +312,25 @@ impl ConsentManager {
         request: &AskedRequest<'_>,
         mount: &Mount,
         now: Instant,
-    ) -> Result<QuestionState, QuestionStateError> {
+    ) -> Result<QuestionState, ReadError> {
         let question_state = self.open(state)?;
         self.check(&question_state, caller, request, mount, now)?;
         if choice == ConsentAnswer::Always && !self.can_be_permanent(mount, &caller.principal) {
-            return Err(QuestionStateError::NotOffered);
+            return Err(QuestionStateError::NotOffered.into());
         }
-        let mut memory = self.memory();
-        drop_expired(&mut memory.used, now, ANSWER_TIME);
-        let is_used = memory.used.insert(question_state.number, now).is_some();
-        unless_guard_off(if is_used { Err(QuestionStateError::Used) } else { Ok(()) })?;
+        let number = question_state.number;
+        let is_used = {
+            let mut memory = self.memory();
+            drop_expired(&mut memory.used, now, ANSWER_TIME);
+            memory.used.insert(number, now).is_some()
+        };
+        let spent = |is_used| unless_guard_off(if is_used { Err(QuestionStateError::Used) } else { Ok(()) });
+        spent(is_used)?;
+        let is_used = self.states.is_spent(number).await.inspect_err(|_| {
+            // The client may send the same answer again.
+            self.memory().used.remove(&number);
+        })?;
+        spent(is_used)?;
         Ok(question_state)
     }
 
@@ -427,13 +426,12 @@ impl ConsentManager {
         let is_new = |ask: &&Consent| !memory.asked.contains_key(&(who.clone(), mount.name.clone(), (*ask).clone()));
         let Some(wanted) = missing().find(is_new).cloned() else { return };
         memory.asked.insert((who.clone(), mount.name.clone(), wanted.clone()), now);
-        memory.last_number += 1;
         let question_state = QuestionState {
-            number: memory.last_number,
-            at: self.since(now),
+            number: self.states.number(),
+            at: self.states.time(now),
             mount: mount.name.clone(),
             digest: mount.digest,
-            loaded: mount.loaded.id().number(),
+            version: self.states.mount_version(mount),
             request: request.clone().into_owned(),
             caller: caller_id(caller),
             principal: who,

@@ -186,7 +186,7 @@ impl Gateway {
         let refuse = |error| self.refuse_call(&invocation, error);
         let progress = input.progress.take();
         let quota = self.count_access(access).await.map_err(refuse)?;
-        let opened = self.provider_asks.open(input, asked, &caller.principal, mount).map_err(refuse)?;
+        let opened = self.provider_asks.open(input, asked, &caller.principal, mount).await.map_err(refuse)?;
         let OpenedInput { consent_input, context, given, unanswered } = opened;
         if let Some(questions) = unanswered {
             return Ok(Invoked::Ask(questions));

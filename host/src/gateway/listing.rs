@@ -49,11 +49,17 @@ pub struct ListPage<T> {
     pub next: Option<ListPosition>,
     /// The mounts with entries that were left out, and the reasons; sanitised.
     pub notices: Vec<(MountName, Notice)>,
+    /// True if the position belongs to a list that is not served any more. Then the page is empty.
+    pub is_outdated: bool,
 }
+
+/// The position belongs to a list that is not served any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutdatedList;
 
 impl<T> Default for ListPage<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), next: None, notices: Vec::new() }
+        Self { entries: Vec::new(), next: None, notices: Vec::new(), is_outdated: false }
     }
 }
 
@@ -78,7 +84,21 @@ impl Gateway {
         self.list_in_group(&CallGroup::new(&self.audit, caller), start, only).await
     }
 
-    /// The same as a part of `group`.
+    /// The same for the cursor of a client.
+    ///
+    /// # Errors
+    /// When the list changed, or another replica that gave the cursor serves another list.
+    pub async fn list_from<T: Listed>(
+        &self,
+        caller: &Caller,
+        start: Option<ListPosition>,
+        only: Option<&MountName>,
+    ) -> Result<ListPage<T>, OutdatedList> {
+        let page = self.list(caller, start, only).await;
+        if page.is_outdated { Err(OutdatedList) } else { Ok(page) }
+    }
+
+    /// A page of `list` as a part of `group`.
     pub(super) async fn list_in_group<T: Listed>(
         &self,
         group: &CallGroup,
@@ -101,6 +121,13 @@ impl Gateway {
         let page = ListPage::default();
         let mut builder = PageBuilder { gateway: self, group, principal, snapshot: &snapshot, pages, page, bytes: 0 };
 
+        rest.retain(|(mount, visible)| match self.check_not_withheld(&mount.name) {
+            Ok(()) => true,
+            Err(why) => {
+                builder.add_notice_of_list(mount, visible, Notice::LeftOut(why.to_string()));
+                false
+            }
+        });
         // These notices are given once for each list: on its first page.
         if start.is_none() {
             for (name, notice) in self.absent_mounts(principal, &snapshot, only) {
@@ -113,6 +140,9 @@ impl Gateway {
             && let Some((mount, visible)) = rest.pop_front_if(|(mount, _)| mount.name == position.mount)
         {
             let listing = self.listing(group, mount, Some(&position), end).await;
+            if builder.ends_before((mount, &visible), &position, &listing, end).await {
+                return builder.page;
+            }
             if builder.add_mount((mount, &visible), position, &listing, end).await {
                 return builder.page;
             }
@@ -278,6 +308,15 @@ impl Gateway {
     }
 }
 
+/// A hash of the version of `mount` and of the first `count` entries of its list. Never 0.
+fn before<T>(mount: &Mount, listing: &CachedListing<T>, count: usize) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&mount.cached.key().bytes()).update(listing.hash_of_first_steps(count).as_bytes());
+    let mut hash = [0; 8];
+    hasher.finalize_xof().fill(&mut hash);
+    u64::from_le_bytes(hash).max(1)
+}
+
 /// A page that is being filled.
 struct PageBuilder<'a, T> {
     gateway: &'a Gateway,
@@ -294,6 +333,27 @@ impl<T: Listed> PageBuilder<'_, T> {
         is_full(self.page.entries.len(), self.bytes, self.pages)
     }
 
+    /// Checks that `listing` is the list in which an operation came to `position`, as far as that. Returns true if the page
+    /// ends here.
+    async fn ends_before(
+        &mut self,
+        (mount, visible): (&Arc<Mount>, &Visibility),
+        position: &ListPosition,
+        listing: &CachedListing<T>,
+        by: Instant,
+    ) -> bool {
+        if position.before == 0 || listing.id() == position.list {
+            return false;
+        }
+        let count = usize::try_from(position.offset).unwrap_or(usize::MAX);
+        let is_filled = self.gateway.fill(self.group, mount, listing, count, by).await;
+        if listing.len() < count && !is_filled && position.slow < MAX_SLOW_PAGES {
+            return self.end_for_time((mount, visible), listing, position.clone());
+        }
+        self.page.is_outdated = listing.len() < count || before(mount, listing, count) != position.before;
+        self.page.is_outdated
+    }
+
     /// Adds a mount's entries, starting at `position`. Returns true if the page ends here.
     async fn add_mount(
         &mut self,
@@ -308,6 +368,9 @@ impl<T: Listed> PageBuilder<'_, T> {
             let is_filled = self.gateway.fill(self.group, mount, listing, from.saturating_add(1), by).await;
             let to = self.add_entries(mount, visible, listing, from);
             position.offset = to as u64;
+            if self.gateway.checks_cursors() {
+                position.before = before(mount, listing, to);
+            }
             if self.is_full() && (to < listing.len() || !listing.is_ended()) {
                 return self.end_at(position);
             }

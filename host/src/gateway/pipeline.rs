@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -17,10 +18,11 @@ use super::consent::{AskedRequest, ConsentManager, ConsentState};
 use super::explain::{explain, needs_restart};
 use super::read_cache::SharedReads;
 use super::record::{Recorder, RequestRecord};
+use super::replica_link::ReplicaLink;
 use super::response_cost::ResponseCost;
 use super::subscriptions::Subscriptions;
 use crate::catalog::{Catalog, Mount, ServedMount, Snapshot};
-use crate::config::Ask;
+use crate::config::{Ask, ConfigFingerprint};
 use crate::interfaces::{Exported, Reply, Request};
 use crate::limits::keyed_slots::KeyedSlots;
 use crate::limits::memory_budget::MemoryBudget;
@@ -31,6 +33,7 @@ use crate::model::error::LimitKind;
 use crate::model::{ReadError, Usage};
 use crate::policy::{Access, Caller, CallerId, Policy};
 use crate::sandbox::{CallSpec, Executor, Outcome};
+use crate::store::{Generation, SharedStore};
 use crate::telemetry::trace::Tracer;
 use crate::telemetry::{Event, EventError, RecordUnavailable, Sink};
 
@@ -59,6 +62,11 @@ pub struct Gateway {
     pub(super) searches_of_callers: KeyedSlots<CallerId>,
     /// Time that one page of a list of all mounts may take.
     pub(super) list_time: Duration,
+    /// True if cursors come from other replicas too.
+    checks_cursors: bool,
+    pub(super) replicas: Option<ReplicaLink>,
+    pub(super) fingerprint: ArcSwap<ConfigFingerprint>,
+    pub(super) generation: ArcSwap<Generation>,
 }
 
 /// A call that is to be made: its caller, its mount and its options.
@@ -139,7 +147,7 @@ impl Gateway {
         let shared_reads = SharedReads::new(admission.budget());
         let searches = Semaphore::new(MAX_SEARCHES.get().min(Semaphore::MAX_PERMITS));
         let policy = Policy::default();
-        let provider_asks = ProviderAsks::new(&consents);
+        let provider_asks = ProviderAsks::new(consents.states());
         let searches_of_callers = KeyedSlots::new(MAX_SEARCHES_OF_CALLER.get());
         Self {
             catalog,
@@ -154,7 +162,23 @@ impl Gateway {
             searches,
             searches_of_callers,
             list_time,
+            checks_cursors: false,
+            replicas: None,
+            fingerprint: ArcSwap::default(),
+            generation: ArcSwap::default(),
         }
+    }
+
+    /// The same gateway for one of several replicas: its cursors tell which list they belong to. `store`: what the
+    /// replicas share.
+    #[must_use]
+    pub fn as_replica(self, store: Option<Arc<SharedStore>>) -> Self {
+        Self { checks_cursors: true, replicas: store.map(ReplicaLink::new), ..self }
+    }
+
+    /// True if cursors tell which list they belong to.
+    pub fn checks_cursors(&self) -> bool {
+        self.checks_cursors
     }
 
     /// The same gateway with another policy.
@@ -176,6 +200,11 @@ impl Gateway {
     pub async fn fully_loaded_snapshot(&self) -> Arc<Snapshot> {
         self.catalog.wait_loaded(Instant::now() + LOAD_WAIT).await;
         self.catalog.snapshot()
+    }
+
+    /// Notified of each change of the mounts.
+    pub fn catalog_changes(&self) -> tokio::sync::watch::Receiver<bool> {
+        self.catalog.changes()
     }
 
     /// The mounts now.
@@ -309,6 +338,7 @@ impl Gateway {
         let asked_at = Instant::now();
         recorder.called_at = Some(SystemTime::now());
         let recorded = self.check_record().map_err(|why| ReadError::Unavailable(why.to_string()));
+        let recorded = recorded.and_then(|()| self.check_not_withheld(&mount.name));
         let permit = match access.and_then(|access| recorded.map(|()| access)) {
             Ok(access) => self.admission.admit(access, &mount.gate, origin, request, deadline).await,
             Err(error) => Err(error),
@@ -355,6 +385,9 @@ impl Gateway {
         if mount.is_withdrawn() {
             let why = "its grants changed during the call; try again";
             result = Err(ReadError::Unavailable(why.to_owned()));
+        }
+        if let Err(withheld) = self.check_not_withheld(&mount.name) {
+            result = Err(withheld);
         }
         let is_tool_call = request.is_tool_call();
         let result = result.map_err(|error| {

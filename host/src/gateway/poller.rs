@@ -18,7 +18,8 @@ use tokio::time::{Instant, timeout};
 use super::call_group::CallGroup;
 use super::pipeline::{FIRST_LOAD_WAIT, Gateway};
 use super::poll::POLL_CALLER;
-use super::poll_target::PollResult;
+use super::poll_target::{PollResult, PollTarget};
+use super::round::Rounds;
 use super::subscriptions::{DefiningMount, ListFingerprint, ListKind, PolledListings, VisibleLists};
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{DirectoryWatch, WatchError, any_changed};
@@ -26,6 +27,7 @@ use crate::catalog::{CachedListing, Mount, Snapshot};
 use crate::model::{MountName, Resource, Template};
 use crate::policy::{Action, Principal};
 use crate::sandbox::MountId;
+use crate::store::RENEW_INTERVAL;
 
 /// Entries of a mount's list that are compared to detect a change.
 const COMPARED_ENTRIES: usize = 10_000;
@@ -196,14 +198,26 @@ impl Gateway {
     }
 
     /// Polls the watched resources of `mount`, and its list if `with_list`. Returns true if anything changed.
-    async fn poll_mount(&self, group: &CallGroup, mount: &Arc<Mount>, with_list: bool) -> bool {
+    async fn poll_mount(&self, group: &CallGroup, mount: &Arc<Mount>, with_list: bool, rounds: &mut Rounds) -> bool {
         self.end_refused_subscriptions(mount);
+        let (others, others_want_list) = rounds.of_others();
         let (targets, wants_list) = {
             let mut registry = self.subscriptions.registry();
-            let wants_list = with_list && registry.wants_lists() && !mount.is_per_principal();
+            let wants_list = with_list && (registry.wants_lists() || others_want_list) && !mount.is_per_principal();
             let Some(mount_watch) = registry.mount_watches.get_mut(&mount.name) else { return false };
+            let is_known = mount_watch.fingerprint.as_ref().is_some_and(|known| known.id == mount.loaded.id());
+            let wants_list = wants_list && (!rounds.is_follower() || rounds.must_look() || !is_known);
             mount_watch.polled = wants_list.then(|| mount.loaded.id());
-            (registry.poll_targets(&mount.name, &mount.base, Instant::now()), wants_list)
+            let mut targets = registry.poll_targets(&mount.name, &mount.base, Instant::now());
+            if rounds.is_follower() {
+                targets.retain(|target| !registry.is_known(&target.uri));
+            }
+            let own: HashSet<&str> = targets.iter().map(|target| target.reference.as_str()).collect();
+            let is_own = |other: &&String| own.contains(other.as_str());
+            let others: Vec<_> =
+                others.iter().filter(|other| !is_own(other)).map(|other| of_others(mount, other)).collect();
+            targets.extend(others);
+            (targets, wants_list)
         };
         // Another mount may have taken its place, or a part of its base.
         let snapshot = self.catalog.snapshot();
@@ -211,11 +225,13 @@ impl Gateway {
         let mut is_change = false;
         self.poll_resources(group, mount, targets, |target, result| {
             let mut registry = self.subscriptions.registry();
-            if let PollResult::Known(state) = result
-                && registry.differs(&target.uri, state)
-            {
-                // A client that is notified must read the new contents.
-                self.shared_reads.forget(mount, &target.reference);
+            if let PollResult::Known(state) = result {
+                let is_news = rounds.note(&target.reference, state);
+                if is_news || registry.differs(&target.uri, state) {
+                    // A client that is notified must read the new contents.
+                    mount.cached.set_changing(rounds.has_others());
+                    self.shared_reads.forget(mount, &target.reference);
+                }
             }
             is_change |= registry.record_result(target, result);
         })
@@ -246,6 +262,7 @@ impl Gateway {
         mount_watch.polled = None;
         let Some((fingerprint, _)) = polled else { return is_change };
         let digest = fingerprint.digest;
+        rounds.note_list(digest);
         if mount_watch.fingerprint.replace(fingerprint).is_some_and(|before| before.digest != digest) {
             // Who sees a part of the mount is told of changes of this part only.
             registry.notify_list_changed(ListKind::Resources, &mount.name, &mount.base, |principal| {
@@ -300,6 +317,12 @@ impl Gateway {
     }
 }
 
+/// A resource that subscribers of other replicas watch. Their policies allowed it.
+fn of_others(mount: &Mount, reference: &str) -> PollTarget {
+    let uri = format!("{}{reference}", mount.base).into();
+    PollTarget { uri, reference: reference.to_owned(), subscriber: u64::MAX, is_known: true, is_suspect: false }
+}
+
 /// How the polls of one mount are recorded: at once if something changed or a new problem occurred, otherwise counted.
 struct PollRecord {
     group: CallGroup,
@@ -332,10 +355,14 @@ async fn run_poller(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
     let mut directories = WatchedDirectories { mount_id: None, watched: Vec::new(), are_complete: false };
     let mut list_at = Instant::now();
     let mut poll_record: Option<PollRecord> = None;
+    let mut rounds = Rounds::default();
+    let mut poll_at = Instant::now();
     loop {
         let Some(gateway) = weak.upgrade() else { return };
         // This poll covers the event that woke the task.
-        let _ = wake.notified().now_or_never();
+        if wake.notified().now_or_never().is_some() {
+            poll_at = Instant::now();
+        }
         let Some(mount) = gateway.catalog.snapshot().find(&name).cloned() else {
             drop(gateway);
             wake.notified().await;
@@ -350,11 +377,22 @@ async fn run_poller(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
             }
         }
         let settings = gateway.subscriptions.settings.clone();
-        let with_list = Instant::now() >= list_at;
-        let poll_record = poll_record.get_or_insert_with(|| PollRecord::new(&gateway));
-        poll_record.group.clear_revisions();
-        let is_change = gateway.poll_mount(&poll_record.group, &mount, with_list).await;
-        poll_record.end_poll(is_change);
+        let mut is_due = Instant::now() >= poll_at.min(list_at);
+        if gateway.begin_poll(&mount, &mut rounds, is_due).await {
+            is_due = true;
+            list_at = Instant::now();
+        }
+        let with_list = is_due && Instant::now() >= list_at;
+        if is_due {
+            let poll_record = poll_record.get_or_insert_with(|| PollRecord::new(&gateway));
+            poll_record.group.clear_revisions();
+            let is_change = gateway.poll_mount(&poll_record.group, &mount, with_list, &mut rounds).await;
+            poll_record.end_poll(is_change);
+            if is_change || mount.cached.is_changing() {
+                gateway.change_shared_answers(&mount).await;
+            }
+            gateway.tell_round(rounds.take_news()).await;
+        }
         // Without revisions, whole contents are read, which costs more.
         let mut pauses = if mount.interfaces.revisions {
             (settings.poll, settings.lists)
@@ -368,16 +406,25 @@ async fn run_poller(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
         if with_list {
             list_at = Instant::now() + jittered(pauses.1);
         }
+        if is_due {
+            poll_at = Instant::now() + jittered(pauses.0);
+        }
+        let renew_at = gateway.has_store().then(|| Instant::now() + RENEW_INTERVAL);
         drop((gateway, mount));
-        let next = (Instant::now() + jittered(pauses.0)).min(list_at);
+        let next = renew_at.into_iter().fold(poll_at.min(list_at), Instant::min);
         tokio::select! {
             () = tokio::time::sleep_until(next) => {}
-            () = wake.notified() => list_at = Instant::now(),
+            () = wake.notified() => (poll_at, list_at) = (Instant::now(), Instant::now()),
             () = directories.changed() => {
-                list_at = Instant::now();
-                // Answers from before the change are invalid, including those without subscribers.
-                if let Some(mount) = weak.upgrade().and_then(|gateway| gateway.catalog.snapshot().find(&name).cloned()) {
+                (poll_at, list_at) = (Instant::now(), Instant::now());
+                let Some(gateway) = weak.upgrade() else { return };
+                if let Some(mount) = gateway.catalog.snapshot().find(&name).cloned() {
+                    // Answers from before the change are invalid, including those without subscribers.
+                    mount.cached.set_changing(gateway.has_store());
                     mount.cached.invalidate_answers();
+                    if gateway.has_store() {
+                        tokio::spawn(async move { gateway.share_change_of_files(&mount).await });
+                    }
                 }
             }
         }

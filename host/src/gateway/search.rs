@@ -192,7 +192,7 @@ impl Gateway {
         let group = CallGroup::new(&self.audit, caller);
         loop {
             let listed = timeout_at(by, self.list_in_group::<Resource>(&group, start, search.only.as_ref())).await;
-            let Ok(ListPage { entries, next, notices }) = listed else {
+            let Ok(ListPage { entries, next, notices, .. }) = listed else {
                 results.gaps.push(format!("resources beyond the first {}: there was no time", results.entries));
                 break;
             };

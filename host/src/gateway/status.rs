@@ -29,6 +29,8 @@ pub struct GatewayStatus {
     pub subscribers: usize,
     /// Resources that they watch.
     pub watched: usize,
+    /// Mounts for which this replica looks for all replicas whether watched resources changed.
+    pub leases: usize,
     /// Events that wait to be written to the record.
     pub records_waiting: usize,
 }
@@ -52,6 +54,7 @@ impl Gateway {
             turns,
             subscribers,
             watched,
+            leases: self.subscriptions.leases(),
             records_waiting: self.audit.waiting(),
         }
     }

@@ -12,6 +12,7 @@
 mod error;
 mod last_lists;
 mod list_kind;
+mod mount_watch;
 mod queue;
 mod share;
 mod visible_list;
@@ -30,12 +31,12 @@ use crate::config;
 use crate::model::bounds::{MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
 use crate::model::{Guard, MountName};
 use crate::policy::{AccessClass, Principal};
-use crate::sandbox::MountId;
 use queue::SubscriberQueue;
 
 pub use error::SubscribeError;
 pub(super) use last_lists::{DefiningMount, ListFingerprint};
 pub use list_kind::{ListKind, WantedLists};
+use mount_watch::MountWatch;
 pub(super) use queue::CollectedChanges;
 pub(super) use visible_list::{PolledListings, VisibleList, VisibleLists};
 
@@ -51,27 +52,6 @@ struct WatchedResource {
 
 /// One call asks for at least this many resources, even after calls for more of them crashed.
 const MIN_CHUNK: usize = 32;
-
-/// The watched resources of one mount, and the task that polls them.
-pub(super) struct MountWatch {
-    pub(super) base: String,
-    pub(super) uris: HashSet<Arc<str>>,
-    pub(super) fingerprint: Option<ListFingerprint>,
-    /// What principals that see a part of the mount saw of its list.
-    pub(super) visible: VisibleLists,
-    /// The mount whose list is being polled now.
-    pub(super) polled: Option<MountId>,
-    /// The number of resources that one call asks for.
-    chunk: usize,
-    pub(super) wake: Arc<Notify>,
-    task: Option<AbortHandle>,
-}
-
-impl Drop for MountWatch {
-    fn drop(&mut self) {
-        self.task.iter().for_each(AbortHandle::abort);
-    }
-}
 
 /// A subscriber's entry in the registry.
 struct SubscriberEntry {
@@ -169,6 +149,11 @@ impl Subscriptions {
         Ok(Subscriber { subscriptions: Arc::clone(self), id, queue })
     }
 
+    /// The number of mounts for which this replica looks for all replicas.
+    pub fn leases(&self) -> usize {
+        self.registry().mount_watches.values().filter(|mount_watch| mount_watch.is_leader).count()
+    }
+
     /// The number of watched resources, and the number of subscribers.
     pub fn counts(&self) -> (usize, usize) {
         let registry = self.registry();
@@ -221,17 +206,7 @@ impl SubscriptionRegistry {
 
     /// The watches of a mount. Creates them if they are missing.
     pub(super) fn mount_watch(&mut self, mount: &MountName, base: &str) -> &mut MountWatch {
-        let new = || MountWatch {
-            base: String::new(),
-            uris: HashSet::new(),
-            fingerprint: None,
-            visible: VisibleLists::default(),
-            polled: None,
-            chunk: MAX_WATCHED_URIS_TOTAL.get(),
-            wake: Arc::default(),
-            task: None,
-        };
-        let mount_watch = self.mount_watches.entry(mount.clone()).or_insert_with(new);
+        let mount_watch = self.mount_watches.entry(mount.clone()).or_default();
         if mount_watch.base != base {
             base.clone_into(&mut mount_watch.base);
         }
@@ -314,6 +289,12 @@ impl SubscriptionRegistry {
         }
     }
 
+    /// The references of a mount that subscribers watch.
+    pub(super) fn watched_references(&self, mount: &MountName, base: &str) -> Vec<String> {
+        let uris = self.mount_watches.get(mount).into_iter().flat_map(|mount_watch| &mount_watch.uris);
+        uris.filter_map(|uri| Some(uri.strip_prefix(base)?.to_owned())).collect()
+    }
+
     /// The resources of a mount that are to be polled now.
     pub(super) fn poll_targets(&self, mount: &MountName, base: &str, now: Instant) -> Vec<PollTarget> {
         let Some(mount_watch) = self.mount_watches.get(mount) else { return Vec::new() };
@@ -384,6 +365,11 @@ impl SubscriptionRegistry {
                 watched.backoff = Some(CrashBackoff::after(watched.backoff));
             }
         }
+    }
+
+    /// True if the state of a watched resource is known.
+    pub(super) fn is_known(&self, uri: &str) -> bool {
+        self.uris.get(uri).is_some_and(|watched| watched.state.is_some())
     }
 
     /// True if the state of a watched resource is unknown, or differs from `state`.

@@ -19,6 +19,7 @@ use crate::catalog::{Catalog, Mount, Snapshot};
 use crate::config::Watch;
 use crate::gateway::Gateway;
 use crate::gateway::consent::ConsentManager;
+use crate::gateway::request_states::RequestStates;
 use crate::gateway::subscriptions::Subscriptions;
 use crate::interfaces::{Interfaces, Reply, Request};
 use crate::limits::memory_budget::MemoryBudget;
@@ -281,7 +282,7 @@ impl Site {
             Executor::Scripted(Arc::new(script)),
             Admission::new(8, MemoryBudget::new(1 << 30)),
             Sink::off(),
-            ConsentManager::new(&[0; 32], None),
+            ConsentManager::new(RequestStates::new(&[0; 32], None), None),
             Subscriptions::new(Watch::default(), None),
             Duration::from_secs(10),
         );

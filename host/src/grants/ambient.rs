@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::home::NoHome;
 use super::network::Network;
+use super::outside::OutsideOpener;
 use super::secrets::Secrets;
 
 /// What [`super::Grant::configure`] may use of the host: paths, secrets and the network.
@@ -22,9 +23,18 @@ pub struct Ambient {
     pub logins: Option<PathBuf>,
     /// Resolver and certificates for connections. `None` if no mount may connect.
     pub network: Option<Arc<Network>>,
+    /// Opens what the second wall hides from this process. `None`: this process opens everything itself.
+    pub outside: Option<Arc<dyn OutsideOpener>>,
 }
 
 impl Ambient {
+    /// The same authority for a mount in a worker process: `outside` opens what the second wall hides from this one.
+    #[must_use]
+    pub fn with_outside(&self, outside: &Arc<dyn OutsideOpener>) -> Self {
+        let network = self.network.as_ref().map(|network| Arc::new(network.with_outside(outside)));
+        Self { network, outside: Some(Arc::clone(outside)), ..self.clone() }
+    }
+
     /// Makes a path of the configuration absolute. `~/` stands for the home directory. Other relative paths start at
     /// the configuration file.
     ///

@@ -50,7 +50,7 @@ impl Broker {
         }
     }
 
-    /// Serves one stream, until the deadline of the call. Dropping the future ends everything that it does.
+    /// Serves one stream, until shortly after the deadline of the call. Dropping the future ends everything that it does.
     ///
     /// Call this function in the order in which the worker opened the streams: the requests of a call are decided on in
     /// this order, whenever the futures are polled.

@@ -41,6 +41,7 @@ pub use error::{DirectoryGrantError, OpenError};
 pub use kind::FsMountState;
 pub use lent::{DirectoryLoan, LentDirectories};
 pub use name::Fs;
+pub use open_directory::open_for_reading;
 
 #[cfg(test)]
 mod tests;

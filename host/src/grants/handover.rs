@@ -9,11 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::fs::{DirectoryLoan, FsMountState, LentDirectories};
+use super::grant::Grant as _;
 use super::http::HttpMountState;
 use super::list::{ConfigureError, GrantConfig, MountGrants};
 use super::network_handover::NetworkHandover;
-use super::sockets::SocketsMountState;
-use super::system::SystemMountState;
+use super::sockets::{SocketsMountState, cure_of_refusal};
+use super::system::{System, SystemMountState, cure_of_file};
+use super::tcp;
+use crate::model::MountName;
 
 /// The grants of a mount as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +28,7 @@ pub struct GrantsHandover {
 }
 
 /// The grants of a mount for a worker, and the directories that go with them.
+#[derive(Default)]
 pub struct LentGrants {
     /// The plain data.
     pub handover: GrantsHandover,
@@ -58,6 +62,19 @@ impl MountGrants {
     pub fn mask_in(&self, record: &CallRecord) {
         if let Some(redactor) = &self.redactor {
             record.mask_with(redactor);
+        }
+    }
+
+    /// The cure of a decision about a grant of this `kind` that a worker process of `mount` made. `None` if belljar has no
+    /// such cure: a person may paste a cure into a shell, so a worker does not choose its words.
+    pub fn cure_of_worker(&self, mount: &MountName, (kind, target): (&str, &str), said: &str) -> Option<String> {
+        let of_system = || {
+            let file = target.rsplit_once('/').filter(|_| kind == System::NAME)?.1;
+            cure_of_file(mount.as_str(), file)
+        };
+        match kind {
+            tcp::NAME => cure_of_refusal(mount.as_str(), target, said),
+            _ => self.fs.cure_of_worker(mount, target, said).or_else(of_system),
         }
     }
 

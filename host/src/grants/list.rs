@@ -22,6 +22,7 @@ use super::http::HttpCallState;
 use super::kind_error::KindError;
 use super::memory_directory::MemoryDirectory;
 use super::need::{Need, NeedSchema};
+use super::network::endpoint::ConnectionScope;
 use super::network_handover::{MemoryHandover, NetworkHandover};
 use super::secrets::{PrincipalSecretError, Redactor, SecretTemplate, Secrets};
 use super::sockets::{self, HasSockets, SocketsCallState, SocketsMountState};
@@ -453,8 +454,9 @@ impl MountGrants {
     /// this mount.
     pub fn broker(&self, scope: &CallScope<'_>) -> Broker {
         self.mask_in(scope.record);
-        let (http, sockets) = (HttpCallState::new(&self.http, scope), SocketsCallState::open(&self.sockets, scope));
-        Broker::new(http, sockets, self.memory_directories(), scope)
+        let late = CallScope { deadline: scope.deadline + ConnectionScope::GRACE, ..*scope };
+        let (http, sockets) = (HttpCallState::new(&self.http, &late), SocketsCallState::open(&self.sockets, scope));
+        Broker::new(http, sockets, self.memory_directories(), &late)
     }
 
     /// Masks the mount's secrets in its results. `None`: the mount has no secrets.

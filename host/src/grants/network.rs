@@ -7,6 +7,7 @@ pub(super) mod endpoint;
 pub mod host;
 pub mod networks;
 pub(super) mod route;
+pub mod store_dialer;
 pub(super) mod tls;
 pub(super) mod upstream_breaker;
 
@@ -27,6 +28,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Handle, TryCurrentError};
 
+use super::outside::OutsideOpener;
 use crate::model::Guard;
 
 /// The most DNS answers that a mount's resolver caches.
@@ -69,11 +71,14 @@ pub enum ResolverError {
 }
 
 /// What connections need. Read before belljar enters the Landlock sandbox, because it lies in system files.
+#[derive(Clone)]
 pub struct Network {
     servers: ResolverConfig,
     hosts: Arc<hickory_resolver::Hosts>,
     roots: Arc<RootCertStore>,
     own: Vec<SocketAddr>,
+    /// Connects to ports that the second wall hides from this process.
+    outside: Option<Arc<dyn OutsideOpener>>,
 }
 
 impl Network {
@@ -116,7 +121,13 @@ impl Network {
             }
         }
         let hosts = Arc::new(hickory_resolver::Hosts::from_system().unwrap_or_default());
-        Ok(Self { servers, hosts, roots: Arc::new(roots), own: settings.own_addresses.clone() })
+        Ok(Self { servers, hosts, roots: Arc::new(roots), own: settings.own_addresses.clone(), outside: None })
+    }
+
+    /// The same network, in which `outside` connects to ports that the second wall hides from this process.
+    #[must_use]
+    pub fn with_outside(&self, outside: &Arc<dyn OutsideOpener>) -> Self {
+        Self { outside: Some(Arc::clone(outside)), ..self.clone() }
     }
 
     /// The ports of the DNS servers.

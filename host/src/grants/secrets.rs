@@ -242,7 +242,8 @@ fn from_file(path: &Path) -> Result<Zeroizing<String>, SecretSourceError> {
     if !meta.is_file() {
         return Err(fail(SecretFileProblem::NotAFile));
     }
-    if meta.mode() & 0o077 != 0 {
+    let own = (rustix::process::geteuid().as_raw(), own_groups());
+    if meta.mode() & 0o077 != 0 && !is_for_own_group((meta.mode(), meta.uid(), meta.gid()), (own.0, &own.1)) {
         let quoted = command::shell_quoted(&path.to_string_lossy());
         return Err(fail(SecretFileProblem::Open(format!("chmod 600 {quoted}"))));
     }
@@ -254,6 +255,18 @@ fn from_file(path: &Path) -> Result<Zeroizing<String>, SecretSourceError> {
     let text = std::str::from_utf8(&bytes).map_err(|_| fail(SecretFileProblem::NotText))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     Ok(Zeroizing::new(text.strip_suffix('\r').unwrap_or(text).to_owned()))
+}
+
+/// The groups of this process.
+fn own_groups() -> Vec<u32> {
+    let more = rustix::process::getgroups().unwrap_or_default();
+    more.into_iter().chain([rustix::process::getegid()]).map(rustix::process::Gid::as_raw).collect()
+}
+
+/// True if root keeps the file for the group of a process of another user: its mode, owner and group, and the user and the
+/// groups of the process. So Kubernetes mounts a Secret.
+fn is_for_own_group((mode, uid, gid): (u32, u32, u32), (own_uid, own_groups): (u32, &[u32])) -> bool {
+    mode & 0o077 == 0o040 && uid == 0 && own_uid != 0 && own_groups.contains(&gid)
 }
 
 /// A configured text that may name secrets: `Bearer ${secret:name}`.
@@ -346,6 +359,22 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn root_may_keep_a_secret_for_the_group_of_the_process() {
+        let is_for_own_group = |mode, uid, gid, own_uid| is_for_own_group((mode, uid, gid), (own_uid, &[7, 8]));
+        assert!(is_for_own_group(0o440, 0, 7, 1000) && is_for_own_group(0o640, 0, 8, 1000));
+        for (mode, uid, gid, own_uid) in [
+            (0o444, 0, 7, 1000),
+            (0o460, 0, 7, 1000),
+            (0o450, 0, 7, 1000),
+            (0o440, 1000, 7, 1000),
+            (0o440, 0, 9, 1000),
+            (0o440, 0, 7, 0),
+        ] {
+            assert!(!is_for_own_group(mode, uid, gid, own_uid), "{mode:o} {uid} {gid} {own_uid}");
+        }
+    }
 
     #[test]
     fn templates_name_secrets() {

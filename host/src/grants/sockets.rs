@@ -16,6 +16,6 @@ mod socket;
 mod streams;
 
 pub(super) use broker::serve_connection;
-pub(super) use call_state::SocketsCallState;
+pub(super) use call_state::{SocketsCallState, cure_of_refusal};
 pub(super) use functions::{HasSockets, link};
 pub(super) use mount_state::SocketsMountState;

@@ -27,6 +27,7 @@ mod snapshots;
 
 pub use capabilities::drop_capabilities;
 pub use config::SystemConfig;
+pub use editor::cure_of_file;
 pub use error::SystemGrantError;
 pub use kind::SystemMountState;
 pub use name::System;

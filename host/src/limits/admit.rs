@@ -17,7 +17,7 @@ use crate::model::bounds::MAX_WAITING_CALLS;
 use crate::model::error::LimitKind;
 use crate::model::{Limit, Limits, ReadError};
 use crate::policy::{Access, CallerId, Principal, QuotaRule};
-use crate::store::MemoryQuotas;
+use crate::store::{MemoryQuotas, QuotaStore};
 
 /// The longest delay of a refusal because of the CPU share. Without a delay, a client that retries at once would get
 /// refusals in a busy loop.
@@ -190,13 +190,13 @@ impl Admission {
         }
     }
 
-    /// Replaces the limits of each caller.
+    /// Replaces the limits of each caller, which `counts` counts.
     #[must_use]
-    pub fn with_callers(self, limits: CallerLimits) -> Self {
+    pub fn with_callers(self, limits: CallerLimits, counts: Arc<dyn QuotaStore>) -> Self {
         if let Some(concurrency) = limits.concurrency {
             self.host.turns.set_max_per_principal(concurrency);
         }
-        Self { callers: CallerQuotas::new(limits.rate, Arc::new(MemoryQuotas::default())), ..self }
+        Self { callers: CallerQuotas::new(limits.rate, counts), ..self }
     }
 
     /// The memory budget of all calls and results.

@@ -13,6 +13,9 @@ use crate::store::{QuotaDecision, QuotaDraw, QuotaId, QuotaRate, QuotaStore};
 /// The highest rate and the largest burst that can be configured.
 pub const MAX_RATE: u64 = 1_000_000;
 
+/// When a caller may come again whose request could not be counted.
+const UNCOUNTED_PAUSE: Duration = Duration::from_secs(1);
+
 /// `[callers]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallerLimits {
@@ -65,6 +68,7 @@ impl CallerQuotas {
         let draw = QuotaDraw { quota: QuotaId::Callers, caller, rate: self.rate.into(), cost: 1 };
         match self.store.take(&[draw]).await {
             QuotaDecision::Granted => Ok(()),
+            QuotaDecision::Uncounted => Err(uncounted()),
             QuotaDecision::Wait { time, .. } => {
                 let Rate { rate, burst } = self.rate;
                 Err(refusal(
@@ -108,14 +112,23 @@ impl CallerQuotas {
             QuotaDraw { quota: QuotaId::Rule(rule.id), caller, rate, cost }
         };
         let mut draws: Vec<_> = counted.iter().map(draw).collect();
-        if let QuotaDecision::Wait { time, draw } = self.store.take(&draws).await {
-            let rate = counted.get(draw).map(|rule| rule.to_string()).unwrap_or_default();
-            return Err(refusal(&format!("the rules allow this caller {rate}, and it has used them up"), time));
+        match self.store.take(&draws).await {
+            QuotaDecision::Granted => {}
+            QuotaDecision::Uncounted => return Err(uncounted()),
+            QuotaDecision::Wait { time, draw } => {
+                let rate = counted.get(draw).map(|rule| rule.to_string()).unwrap_or_default();
+                return Err(refusal(&format!("the rules allow this caller {rate}, and it has used them up"), time));
+            }
         }
         draws.retain(|draw| draw.cost == 0);
         let bytes = (!draws.is_empty()).then(|| ByteDraws { draws, store: Arc::clone(&self.store) });
         Ok(AnswerQuota(bytes))
     }
+}
+
+/// The error while nothing counts.
+fn uncounted() -> ReadError {
+    refusal("this request has a rate, and the store that counts requests cannot be reached", UNCOUNTED_PAUSE)
 }
 
 fn refusal(why: &str, pause: Duration) -> ReadError {

@@ -21,7 +21,7 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// A budget of `cap` bytes.
     pub fn new(cap: u64) -> Arc<Self> {
-        malloc_trim::start_thread();
+        malloc_trim::start();
         Arc::new(Self { cap: bounds::of_budget(cap), used: AtomicU64::new(0) })
     }
 

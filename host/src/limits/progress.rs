@@ -32,39 +32,59 @@ pub struct ProgressReport {
 #[derive(Debug)]
 pub struct ProgressSender {
     sender: mpsc::Sender<ProgressReport>,
-    state: Mutex<SenderState>,
+    rate: Mutex<ProgressRate>,
 }
 
+/// The reports that a call may make: they grow, and do not come too fast.
 #[derive(Debug)]
-struct SenderState {
+pub struct ProgressRate {
     last: f64,
     tokens: f64,
     at: Instant,
 }
 
+impl ProgressRate {
+    /// The rate of a call that has not reported yet.
+    pub fn new() -> Self {
+        Self { last: f64::NEG_INFINITY, tokens: BURST, at: Instant::now() }
+    }
+
+    /// True for a report that may be sent. False for one that does not grow, is no finite number, or comes too soon.
+    pub fn admits(&mut self, done: f64, total: Option<f64>) -> bool {
+        let is_finite = done.is_finite() && total.is_none_or(f64::is_finite);
+        let (is_on, now) = (Guard::Progress.is_on(), Instant::now());
+        let since = now.saturating_duration_since(self.at).as_secs_f64();
+        self.tokens = (self.tokens + since * BURST).min(BURST);
+        self.at = now;
+        if is_on && (!is_finite || done <= self.last || self.tokens < 1.0) {
+            return false;
+        }
+        self.tokens -= 1.0;
+        self.last = done;
+        true
+    }
+}
+
+impl Default for ProgressRate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// A channel for the reports of one request.
 pub fn channel() -> (ProgressSender, mpsc::Receiver<ProgressReport>) {
     let (sender, receiver) = mpsc::channel(WAITING);
-    let state = SenderState { last: f64::NEG_INFINITY, tokens: BURST, at: Instant::now() };
-    (ProgressSender { sender, state: Mutex::new(state) }, receiver)
+    (ProgressSender { sender, rate: Mutex::default() }, receiver)
 }
 
 impl ProgressSender {
-    /// Sends a report. Drops one that does not grow, is no finite number, or comes too soon.
+    /// Sends a report, if [`ProgressRate`] admits it.
     pub fn send(&self, report: ProgressReport) {
-        let is_finite = report.done.is_finite() && report.total.is_none_or(f64::is_finite);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (is_on, now) = (Guard::Progress.is_on(), Instant::now());
-        let since = now.saturating_duration_since(state.at).as_secs_f64();
-        state.tokens = (state.tokens + since * BURST).min(BURST);
-        state.at = now;
-        if is_on && (!is_finite || report.done <= state.last || state.tokens < 1.0) {
-            return;
+        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        if rate.admits(report.done, report.total) {
+            // A full channel belongs to a caller that does not take its reports.
+            let _ = self.sender.try_send(report);
         }
-        state.tokens -= 1.0;
-        state.last = report.done;
-        // A full channel belongs to a caller that does not take its reports.
-        let _ = self.sender.try_send(report);
     }
 }
 

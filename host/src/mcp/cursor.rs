@@ -14,7 +14,7 @@ use crate::model::MountName;
 use crate::model::seal::Seal;
 use crate::policy::Principal;
 
-/// Most bytes of a sealed cursor. A mount's name, four numbers and the seal take less in base64.
+/// Most bytes of a sealed cursor. A mount's name, five numbers and the seal take less in base64.
 const MAX_LENGTH: usize = 1 << 10;
 
 /// The same for a cursor that contains a URI and a cursor of a provider.
@@ -58,6 +58,9 @@ pub enum BadCursor {
     /// This server did not make it, or made it for another list or another principal.
     #[error("was not given by this server for this list")]
     Foreign,
+    /// The list has changed since, or another replica serves another list.
+    #[error("belongs to a list that has changed")]
+    Outdated,
     /// It belongs to the list of another mount.
     #[error("belongs to the list of {given}, but the request lists {wanted}")]
     OtherMount {
@@ -83,6 +86,8 @@ pub struct ToolPosition {
     pub position: Option<ListPosition>,
     /// Entries of the catalog's page that earlier pages of the tool showed.
     pub skip: u32,
+    /// A hash of these entries. 0: none, or they are not checked.
+    pub before: u64,
     /// The only mount of the list. `None`: all mounts.
     pub only: Option<MountName>,
     /// Entries per page of the tool.
@@ -126,12 +131,12 @@ pub struct Cursors {
 }
 
 /// The fields of a sealed position, in order.
-type Fields = (String, u32, u64, u32, u32);
+type Fields = (String, u32, u64, u32, u32, u64);
 
 impl Cursors {
     /// Derives the key from the installation's `secret`.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self { seal: Seal::new("belljar 2026-11 list cursors v4", secret) }
+        Self { seal: Seal::new("belljar 2026-11 list cursors v5", secret) }
     }
 
     /// The cursor of `holder` for `position`.
@@ -154,7 +159,7 @@ impl Cursors {
         self.seal_fields(
             kind,
             holder,
-            &Value::Array(vec![position, tool_position.skip.into(), only.into(), tool_position.limit.into()]),
+            &serde_json::json!([position, tool_position.skip, tool_position.before, only, tool_position.limit]),
         )
     }
 
@@ -168,10 +173,10 @@ impl Cursors {
         holder: &Principal,
         cursor: &str,
     ) -> Result<ToolPosition, BadCursor> {
-        let (at, skip, only, limit): (Option<Fields>, u32, Option<String>, u32) =
+        let (at, skip, before, only, limit): (Option<Fields>, u32, u64, Option<String>, u32) =
             self.open_fields(kind, holder, cursor)?;
         let only = only.map(|only| MountName::new(&only).map_err(|_| BadCursor::Foreign)).transpose()?;
-        Ok(ToolPosition { position: at.map(position).transpose()?, skip, only, limit })
+        Ok(ToolPosition { position: at.map(position).transpose()?, skip, before, only, limit })
     }
 
     /// The cursor of `holder` for a position below a URI. `kind` is [`CursorKind::Below`] or [`CursorKind::ToolBelow`].
@@ -230,11 +235,12 @@ impl Cursors {
 }
 
 fn fields(p: &ListPosition) -> Value {
-    Value::Array(vec![p.mount.as_str().into(), p.list.into(), p.offset.into(), p.slow.into(), p.pages.into()])
+    serde_json::json!([p.mount.as_str(), p.list, p.offset, p.slow, p.pages, p.before])
 }
 
-fn position((mount, list, offset, slow, pages): Fields) -> Result<ListPosition, BadCursor> {
-    Ok(ListPosition { mount: MountName::new(&mount).map_err(|_| BadCursor::Foreign)?, list, offset, slow, pages })
+fn position((mount, list, offset, slow, pages, before): Fields) -> Result<ListPosition, BadCursor> {
+    let mount = MountName::new(&mount).map_err(|_| BadCursor::Foreign)?;
+    Ok(ListPosition { mount, list, offset, slow, pages, before })
 }
 
 #[cfg(test)]
@@ -250,7 +256,14 @@ mod tests {
     }
 
     fn position() -> ListPosition {
-        ListPosition { mount: MountName::new("notes").unwrap(), list: 3, offset: u64::MAX, slow: 7, pages: 6 }
+        ListPosition {
+            mount: MountName::new("notes").unwrap(),
+            list: 3,
+            offset: u64::MAX,
+            slow: 7,
+            pages: 6,
+            before: 5,
+        }
     }
 
     #[test]
@@ -278,7 +291,7 @@ mod tests {
     fn a_tool_cursor_belongs_to_one_list() {
         let cursors = Cursors::new(&[1; 32]);
         let only = MountName::new("notes").unwrap();
-        let whole = ToolPosition { position: Some(position()), skip: 50, only: Some(only), limit: 20 };
+        let whole = ToolPosition { position: Some(position()), skip: 50, before: 9, only: Some(only), limit: 20 };
         for position in [ToolPosition::default(), whole] {
             let sealed = cursors.seal_tool_position(CursorKind::ToolResources, &own(), &position);
             assert_eq!(cursors.open_tool_position(CursorKind::ToolResources, &own(), &sealed), Ok(position));

@@ -16,13 +16,16 @@ use super::{completion, consent, convert, cursor, fault, identity, prompts, prov
 use crate::catalog::Defined;
 use crate::catalog::listing::{ListPosition, Listed};
 use crate::gateway::definitions::DefinitionPage;
-use crate::gateway::{ListPage, ReadOutcome};
+use crate::gateway::{ListPage, OutdatedList, ReadOutcome};
 use crate::interfaces::tools::ToolDefinition;
 use crate::model::{Prompt, Resource, Template};
 use crate::policy::{Action, Caller, Principal};
 
 /// `ttlMs` of a list that has only belljar's own tools: 5 minutes.
 const OWN_TOOLS_TTL: u64 = 5 * 60 * 1000;
+
+/// The `_meta` key of the generation of the configuration. Replicas with the same one serve the same.
+const GENERATION_KEY: &str = "dev.belljar/generation";
 
 impl Handler {
     async fn list<T: Listed>(
@@ -38,7 +41,8 @@ impl Handler {
             None => None,
         };
         let quota = self.gateway.count_action(caller, Action::List, None).await.map_err(fault::to_error)?;
-        let mut listing = self.gateway.list(caller, start, None).await;
+        let listing = self.gateway.list_from(caller, start, None).await;
+        let mut listing = listing.map_err(|OutdatedList| fault::bad_cursor(&cursor::BadCursor::Outdated))?;
         quota.charge(listing.bytes()).await;
         let next = listing.next.take().map(|position| self.cursors.seal(kind, &caller.principal, &position));
         Ok((listing, next))
@@ -50,7 +54,13 @@ impl Handler {
         let versions = ServerHandler::supported_protocol_versions(self).into_owned();
         let mut info = ServerHandler::get_info(self);
         info.instructions = Some(self.instructions(principal));
-        Ok(DiscoverResult::from_server_info(versions, info))
+        let mut found = DiscoverResult::from_server_info(versions, info);
+        let generation = self.gateway.generation();
+        if !generation.name.is_empty() {
+            let meta = found.meta.get_or_insert_default();
+            meta.insert(GENERATION_KEY.to_owned(), generation.name.clone().into());
+        }
+        Ok(found)
     }
 
     /// `resources/list`.

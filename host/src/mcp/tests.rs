@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::config::Watch;
 use crate::gateway::Gateway;
 use crate::gateway::consent::ConsentManager;
+use crate::gateway::request_states::RequestStates;
 use crate::gateway::subscriptions::Subscriptions;
 use crate::limits::Admission;
 use crate::limits::memory_budget::MemoryBudget;
@@ -47,7 +48,7 @@ pub(crate) fn handler(transport: &'static str) -> Handler {
         Executor::Local(Arc::new(sandbox)),
         Admission::new(1, MemoryBudget::new(1 << 30)),
         Sink::off(),
-        ConsentManager::new(&[0; 32], None),
+        ConsentManager::new(RequestStates::new(&[0; 32], None), None),
         Subscriptions::new(Watch::default(), None),
         Duration::from_secs(1),
     );

@@ -207,9 +207,9 @@ pub const MAX_FRONTMATTER_NODES: Bound<usize> = Guard::Frontmatter.maximum(4096)
 // Watchers, polling and the plugin directory.
 
 /// Watchers at once, over all clients. Over HTTP each one holds a connection.
-pub const MAX_WATCHERS: Bound<usize> = Guard::Watchers.maximum(256);
+pub const MAX_WATCHERS: Bound<usize> = Guard::Watchers.maximum(384);
 /// The same for one principal with a credential.
-pub const MAX_WATCHERS_OF_PRINCIPAL: Bound<usize> = Guard::Watchers.maximum(64);
+pub const MAX_WATCHERS_OF_PRINCIPAL: Bound<usize> = Guard::Watchers.maximum(96);
 
 /// URIs of one watcher.
 pub const MAX_WATCHED_URIS: Bound<usize> = Guard::Watchers.maximum(1024);

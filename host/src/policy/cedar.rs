@@ -184,6 +184,11 @@ impl Head<'_> {
 }
 
 impl CedarPolicies {
+    /// The text that they were parsed from.
+    pub fn source(&self) -> &str {
+        &self.text
+    }
+
     /// Parses the text of `policy.cedar`, and checks it against the schema.
     ///
     /// # Errors

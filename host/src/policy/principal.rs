@@ -65,6 +65,11 @@ impl PrincipalId {
         hasher.finalize_xof().fill(&mut id);
         Self(id)
     }
+
+    /// The id as bytes.
+    pub fn bytes(self) -> [u8; 16] {
+        self.0
+    }
 }
 
 /// The parts of a principal.

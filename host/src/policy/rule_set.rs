@@ -251,7 +251,8 @@ impl RuleSet {
         if memo.decisions > MAX_DECISIONS {
             *memo = Memo { decisions: 1, ..Memo::default() };
         }
-        *memo.classes.entry(places).or_insert_with(AccessClass::new)
+        let class = |places: &Vec<usize>| AccessClass::of_rules(places);
+        *memo.classes.entry(places).or_insert_with_key(class)
     }
 
     /// The numbers of remembered principals and decisions, for tests.

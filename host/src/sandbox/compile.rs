@@ -16,12 +16,14 @@ mod load;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use rustix::fs::{Mode, OFlags, openat};
 use wasmtime::Engine;
 
 use installed::InstalledCode;
@@ -140,6 +142,16 @@ impl CodeCache {
         let CodeCacheConfig { private, key, shared, signatures, installed } = config;
         let installed = installed.map(InstalledCode::new);
         Self { private, key, shared, signatures, installed, fingerprint: engine::fingerprint(engine) }
+    }
+
+    /// Handles of its directories, for worker processes that map code from it. Without those for which this process has no
+    /// descriptor left.
+    pub(super) fn handles(&self) -> Vec<Arc<OwnedFd>> {
+        let installed = self.installed.as_ref().map(InstalledCode::directory);
+        // A worker takes only what is open for reading.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = |directory: &Dir| openat(directory, ".", flags, Mode::empty()).ok();
+        self.directories().chain(installed).filter_map(open).map(Arc::new).collect()
     }
 
     fn stem(&self, digest: &Digest) -> String {

@@ -11,7 +11,7 @@ use super::worker::mount::WorkerMount;
 use super::{descriptors, output};
 use crate::grants::MountGrants;
 use crate::interfaces::Exports;
-use crate::model::MountName;
+use crate::model::{MountName, ReadError};
 
 /// A handle of a loaded mount. The mount stays loaded until the handle is dropped, even if another version replaced it.
 /// Dropping it does not stop running calls.
@@ -35,6 +35,16 @@ impl LoadedMount {
     /// The identifier for calls.
     pub fn id(&self) -> MountId {
         self.id
+    }
+
+    /// The state of the wall of the worker process in which calls of the mount run, as words; "full" if all of it stands.
+    /// Starts the worker if it does not run. `None` if calls run in this process.
+    ///
+    /// # Errors
+    /// Why the worker does not start.
+    pub async fn worker_wall(&self) -> Option<Result<String, ReadError>> {
+        let record = self.mounts.upgrade()?.read().unwrap_or_else(PoisonError::into_inner).get(&self.id).cloned();
+        Some(record?.worker.as_ref()?.wall().await)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sandbox of this process: loaded mounts, and calls of them, each in a fresh store.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,8 @@ use super::mount_id::MountId;
 use super::principal_cache::PrincipalCache;
 use super::spec::{CallSpec, Outcome};
 use super::worker::message::CallExtras;
-use super::worker::mount::WorkerMount;
+use super::worker::mount::{MountParts, WorkerMount};
+use super::worker::slot::WorkerSlot;
 use super::worker::starter::WorkerSettings;
 use super::{call, call_runner, compile_progress, descriptors, engine, link, principal_mounts, store_data};
 use crate::grants::{CallRecord, MountGrants};
@@ -43,8 +44,12 @@ pub struct SandboxOptions {
 pub enum Place<'a> {
     /// In this process.
     Here,
-    /// In a worker process of the mount, which has these limits.
+    /// In a worker process of its own. Holds the limits of the mount.
     Worker(&'a Limits),
+    /// In the worker process that mounts without grants share. Holds the limits of the mount.
+    SharedWorker(&'a Limits),
+    /// In a worker process for each call. Holds the limits of the mount.
+    WorkerForCall(&'a Limits),
 }
 
 /// The sandbox of a process.
@@ -56,9 +61,25 @@ pub struct Sandbox {
     cache: Option<compile::CodeCache>,
     descriptors: Arc<descriptors::DescriptorPool>,
     compiler: Arc<dyn Compiler>,
-    workers: Option<WorkerSettings>,
+    workers: Option<Workers>,
     mounts: Arc<MountRecords>,
     next: AtomicU64,
+}
+
+/// The worker processes of a sandbox.
+struct Workers {
+    settings: WorkerSettings,
+    /// The one that mounts without grants share.
+    shared: Arc<WorkerSlot>,
+}
+
+impl Workers {
+    fn new(settings: WorkerSettings, calls: u32, cache: Option<&compile::CodeCache>) -> Self {
+        let code = cache.map(compile::CodeCache::handles).unwrap_or_default();
+        let owner = "the mounts without grants".to_owned();
+        let shared = Arc::new(WorkerSlot::new(settings.clone(), owner, calls, code, None));
+        Self { settings, shared }
+    }
 }
 
 /// The compiler of a worker process, which never compiles.
@@ -84,6 +105,7 @@ impl Sandbox {
         let ticker = engine::Ticker::start(&engine).map_err(SandboxError::Epoch)?;
         let runner = call_runner::CallRunner::start().map_err(SandboxError::SlowPool)?;
         let cache = options.cache.map(|config| compile::CodeCache::new(config, &engine));
+        let workers = options.workers.map(|settings| Workers::new(settings, options.calls, cache.as_ref()));
         Ok(Self {
             engine,
             linker,
@@ -92,7 +114,7 @@ impl Sandbox {
             cache,
             descriptors: descriptors::DescriptorPool::new(options.descriptors, options.calls),
             compiler: options.compiler,
-            workers: options.workers,
+            workers,
             mounts: Arc::default(),
             next: AtomicU64::new(1),
         })
@@ -113,12 +135,11 @@ impl Sandbox {
     pub(super) fn load_file(
         &self,
         name: &MountName,
-        file: BorrowedFd<'_>,
+        file: OwnedFd,
         grants: MountGrants,
     ) -> Result<LoadedMount, LoadError> {
-        let unmapped = |why: String| LoadError::Code(text::excerpt(&why, 300));
-        let file = file.try_clone_to_owned().map_err(|error| unmapped(error.to_string()))?;
-        let code = CompiledCode::map(&self.engine, file).map_err(|error| unmapped(format!("{error:#}")))?;
+        let code = CompiledCode::map(&self.engine, file);
+        let code = code.map_err(|error| LoadError::Code(text::excerpt(&format!("{error:#}"), 300)))?;
         self.link(name, code, grants)
     }
 
@@ -192,10 +213,20 @@ impl Sandbox {
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
         let descriptors = grants.opens_files().then(|| Arc::clone(&self.descriptors));
         let (grants, log_rate) = (Arc::new(grants), Arc::default());
-        let worker = match (place, &self.workers, &code) {
-            (Place::Worker(limits), Some(settings), Some(code)) => {
+        let limits = match place {
+            Place::Here => None,
+            Place::Worker(limits) | Place::SharedWorker(limits) | Place::WorkerForCall(limits) => Some(limits),
+        };
+        let worker = match (limits, &self.workers, &code) {
+            (Some(limits), Some(workers), Some(code)) => {
+                let (limits, code) = (limits.clone(), Arc::clone(code));
                 let (grants, log_rate) = (Arc::clone(&grants), Arc::clone(&log_rate));
-                Some(WorkerMount::new(settings.clone(), (name, limits), Arc::clone(code), grants, log_rate))
+                let parts = MountParts { id, name: name.clone(), limits, code, grants, log_rate };
+                Some(match place {
+                    Place::SharedWorker(_) => WorkerMount::sharing(parts, Arc::clone(&workers.shared)),
+                    Place::WorkerForCall(_) => WorkerMount::for_one_call(parts, &workers.settings),
+                    _ => WorkerMount::alone(parts, &workers.settings),
+                })
             }
             _ => None,
         };

@@ -1,5 +1,5 @@
-//! Worker processes: each runs the calls of one mount, behind a wall of its own. A guest that breaks out of the engine
-//! finds the descriptors of its mount there, and nothing else.
+//! Worker processes: each runs the calls of one mount, or those of all mounts without grants, behind a wall of its own. A
+//! guest that breaks out of the engine finds the descriptors of its mount there, and nothing else.
 //!
 //! The front is belljar's own process. It runs no guest whose mount has a worker. It opens the granted directories,
 //! makes the requests of calls, masks secrets, checks answers and writes the record. It believes nothing that a worker
@@ -7,7 +7,8 @@
 //!
 //! - [`frame`] is the codec of the socket between both.
 //! - [`message`] has the messages.
-//! - [`mount`] is the front's side: it starts the worker of a mount and sends it calls.
+//! - [`slot`] is the front's side: it starts a worker when a call needs it, and again after it ended.
+//! - [`mount`] sends the calls of a mount there.
 //! - [`serve`] is the worker's side.
 
 #[cfg(feature = "unguarded")]
@@ -19,4 +20,5 @@ pub(super) mod mount;
 pub(super) mod pending;
 pub(super) mod running;
 pub(super) mod serve;
+pub(super) mod slot;
 pub(super) mod starter;

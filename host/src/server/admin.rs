@@ -1,26 +1,46 @@
-//! The operator's own endpoint: metrics, health and a console, on a loopback address.
+//! The operator's own endpoint: metrics, health and a console, on a loopback address. And the probes: health for the
+//! machines that watch this one, on any address.
 
 mod console;
 mod gauges;
 mod http;
 mod live;
+mod metrics_token;
 mod process_stats;
 mod state;
 
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::TcpListener as StdListener;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 
+use self::metrics_token::{MetricsToken, MetricsTokenError};
 use self::state::AdminState;
 use super::listening::{ListenError, listen};
+use crate::config::AdminConfig;
 use crate::gateway::Gateway;
+use crate::store::{Replicas, SharedStore};
 use crate::telemetry::Sink;
 
 /// The endpoint before it serves.
 pub(crate) struct AdminEndpoint {
-    listener: StdListener,
+    console: Option<StdListener>,
+    probes: Option<StdListener>,
+    /// What a request for metrics must bring to the probes.
+    token: Option<MetricsToken>,
     state: Arc<AdminState>,
+}
+
+/// Why the endpoint cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AdminEndpointError {
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The token cannot be read.
+    #[error(transparent)]
+    Token(#[from] MetricsTokenError),
 }
 
 /// Tells the endpoint that belljar stops.
@@ -34,13 +54,18 @@ impl StopNotice {
 }
 
 impl AdminEndpoint {
-    /// Listens on `address`. Called before the second wall is raised: the wall forbids it, and the files of the process.
+    /// Listens on the addresses of `config`. `None` if it has none. Called before the second wall is raised: the wall
+    /// forbids it, and the files of the process.
     ///
     /// # Errors
-    /// The address is in use.
-    pub(crate) fn bind(address: SocketAddr) -> Result<Self, ListenError> {
-        let listener = listen(address)?;
-        Ok(Self { listener, state: Arc::new(AdminState::new()) })
+    /// An address is in use, or the token cannot be read.
+    pub(crate) fn bind(config: &AdminConfig) -> Result<Option<Self>, AdminEndpointError> {
+        if config.listen.is_none() && config.probes.is_none() {
+            return Ok(None);
+        }
+        let token = config.metrics_token.as_deref().map(MetricsToken::read).transpose()?;
+        let (console, probes) = (config.listen.map(listen).transpose()?, config.probes.map(listen).transpose()?);
+        Ok(Some(Self { console, probes, token, state: Arc::new(AdminState::new()) }))
     }
 
     /// The sink whose events the metrics and the console count.
@@ -48,9 +73,9 @@ impl AdminEndpoint {
         self.state.observe(sink)
     }
 
-    /// The listener.
-    pub(crate) fn listener(&self) -> &StdListener {
-        &self.listener
+    /// The listeners.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &StdListener> {
+        self.console.iter().chain(&self.probes)
     }
 
     /// How the endpoint learns that belljar stops.
@@ -62,14 +87,26 @@ impl AdminEndpoint {
     ///
     /// # Errors
     /// The runtime refuses the listener.
-    pub(crate) fn start(self, gateway: Arc<Gateway>) -> std::io::Result<()> {
-        self.state.set_gateway(gateway);
-        let listener = TcpListener::from_std(self.listener)?;
-        tracing::info!("the console is at http://{}/, metrics at /metrics", listener.local_addr()?);
+    pub(crate) fn start(
+        self,
+        gateway: Arc<Gateway>,
+        store: Option<Arc<SharedStore>>,
+        replicas: Arc<ArcSwap<Replicas>>,
+    ) -> std::io::Result<()> {
+        self.state.set_gateway(gateway, store, replicas);
         let (steps, live) = (Arc::clone(&self.state), Arc::clone(&self.state));
         tokio::spawn(async move { steps.count_steps().await });
-        tokio::spawn(async move { live.live.run().await });
-        tokio::spawn(http::serve(listener, self.state));
+        if let Some(listener) = self.probes {
+            let listener = TcpListener::from_std(listener)?;
+            tracing::info!("probes at http://{}/readyz and /livez", listener.local_addr()?);
+            tokio::spawn(http::serve(listener, Arc::clone(&self.state), http::AdminPages::Probes(self.token)));
+        }
+        if let Some(listener) = self.console {
+            let listener = TcpListener::from_std(listener)?;
+            tracing::info!("the console is at http://{}/, metrics at /metrics", listener.local_addr()?);
+            tokio::spawn(async move { live.live.run().await });
+            tokio::spawn(http::serve(listener, self.state, http::AdminPages::All));
+        }
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use super::directories;
 use super::files::{self, FileError};
 use super::location::{LocationArgs, ReadConfigError, read_config_input};
 use super::pins::{self, Pinning};
+use super::replicas::{self, ReplicaKeyError};
 use crate::config::{self, AuthConfig, Config, KeySetFiles};
 use crate::grants::network::{Network, NetworkSettings, RootsError};
 use crate::grants::secrets::Secrets;
@@ -32,6 +33,9 @@ pub(crate) enum ConfigurationError {
     /// A key set that it names cannot be read.
     #[error(transparent)]
     KeySet(#[from] KeySetFileError),
+    /// The key of the replicas cannot be used.
+    #[error(transparent)]
+    ReplicaKey(#[from] ReplicaKeyError),
     /// The file of policies cannot be used.
     #[error(transparent)]
     Policies(#[from] PolicyFileError),
@@ -62,10 +66,11 @@ pub(crate) fn file(at: &LocationArgs) -> Result<Config, ConfigurationError> {
 /// The second half of [`config`]: reads the files that the second wall will hide.
 ///
 /// # Errors
-/// If the operator's certificates cannot be used, or a key set cannot be read.
+/// If the operator's certificates, a key set or the key of the replicas cannot be used.
 pub(crate) fn complete(mut config: Config, own: &[SocketAddr], pinning: Pinning) -> Result<Config, ConfigurationError> {
     read_ambient(&mut config, own)?;
     config.key_sets = read_key_sets(config.auth.as_ref())?;
+    config.replica_key = config.replicas.as_ref().map(replicas::read_key).transpose()?;
     read_policies(&mut config)?;
     pins::apply(&mut config, pinning);
     Ok(config)

@@ -1,5 +1,6 @@
 //! The failure of a command, with its message and its exit code.
 
+use super::admin::AdminEndpointError;
 use super::api_keys::ApiKeysError;
 use super::candidate::CandidateError;
 use super::configuration::{CertificatesError, ConfigurationError};
@@ -20,6 +21,7 @@ use super::up::UpError;
 use crate::auth::TokenVerifierError;
 use crate::config;
 use crate::grants::edit::EditError;
+use crate::grants::secrets::SecretError;
 use crate::model::{DigestError, Fault, NameError};
 use crate::sandbox::SandboxError;
 use crate::transport::ServeError;
@@ -64,6 +66,7 @@ macro_rules! fails {
 }
 
 fails!(
+    AdminEndpointError,
     ApiKeysError,
     AuditError,
     CandidateError,
@@ -74,6 +77,7 @@ fails!(
     EditError,
     FileError,
     ReadConfigError,
+    SecretError,
     KeysError,
     ListenError,
     LockFileError,

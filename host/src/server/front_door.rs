@@ -1,6 +1,7 @@
 //! Makes the settings of the HTTP endpoint from the configuration, and changes those that a running server can change.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
@@ -9,7 +10,10 @@ use crate::auth::{AllCredentials, TokenVerifier, TokenVerifierError, TokenVerifi
 use crate::config::serve::PublicUrl;
 use crate::config::{AuthConfig, Config};
 use crate::policy::RuleOrigin;
-use crate::transport::http::{Advertised, Authentication, FrontDoor, TlsIdentity};
+use crate::transport::http::{Advertised, Authentication, Bounds, FrontDoor, TlsIdentity};
+
+/// The time for the answer after the longest call.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// How requests are authenticated while belljar serves. Clones share it.
 #[derive(Clone)]
@@ -55,7 +59,17 @@ pub(crate) fn front_door(
 ) -> FrontDoor {
     let authentication = authentication
         .map(|LiveAuthentication { credentials, advertised, .. }| Authentication { credentials, advertised });
-    FrontDoor { serve: config.serve.clone(), tls, authentication, ..FrontDoor::default() }
+    let default = Bounds::default();
+    let bounds = Bounds { drain: drain(config).unwrap_or(default.drain), ..default };
+    FrontDoor { serve: config.serve.clone(), tls, authentication, bounds }
+}
+
+/// How long running requests may continue after the drain delay: as long as the longest call. `None` without a delay: then
+/// somebody waits for the end.
+fn drain(config: &Config) -> Option<Duration> {
+    let limits = config.mounts.values().map(|mount| &mount.limits).chain([&config.limits]);
+    let longest = limits.map(|limits| limits.time.max(limits.of_tools().time)).max().unwrap_or_default();
+    (!config.serve.drain_delay.is_zero()).then_some(longest + ANSWER_TIME)
 }
 
 /// The verifier of the issuers of `auth` for the public URL, with the files and secrets of `config`.

@@ -85,10 +85,16 @@ impl Keys {
         };
         let seed =
             Zeroizing::new(blake3::derive_key("belljar 2026-11 signatures of shared code v1", secret.as_slice()));
+        // What one replica makes is valid at the others: a cursor, and compiled code in a cache that they share.
+        let of_replicas = |purpose| config.replica_key.as_ref().map(|key| blake3::derive_key(purpose, key.as_slice()));
+        let name =
+            of_replicas("belljar 2026-11 name of the compiled code of replicas v1").map(blake3::Hash::from_bytes);
+        let cursors = of_replicas("belljar 2026-11 cursors of replicas v1");
+        let code = of_replicas("belljar 2026-11 compiled code of replicas v1");
         Ok(Self {
-            cursors: derive("belljar 2026-11 cursors of a configuration v1"),
-            code: derive("belljar 2026-11 compiled code of a configuration v1"),
-            own_code_dir: identity.to_hex().chars().take(32).collect(),
+            cursors: cursors.unwrap_or_else(|| derive("belljar 2026-11 cursors of a configuration v1")),
+            code: code.unwrap_or_else(|| derive("belljar 2026-11 compiled code of a configuration v1")),
+            own_code_dir: name.unwrap_or(identity).to_hex().chars().take(32).collect(),
             signatures: Signatures::new(&seed, shared == SharedCode::Sign)
                 .map_err(|error| KeysError::Pair(error.to_string()))?,
         })
@@ -224,5 +230,24 @@ mod tests {
             assert!(other.0 != one.0 && other.1 != one.1 && other.2 != one.2, "{file} {plugins}");
         }
         assert_ne!(one.0, one.1);
+    }
+
+    #[test]
+    fn replicas_with_one_key_have_the_same_keys_wherever_they_are() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let keys = |place: &str, replica_key: [u8; 32]| {
+            let at = LocationArgs { config: Some(root.join(place).join("belljar.toml")), ..LocationArgs::default() };
+            let input = crate::config::ConfigInput { state: root.join(place).join("state"), ..Default::default() };
+            let mut config = Config::read(input).unwrap();
+            config.replica_key = Some(Zeroizing::new(replica_key));
+            let keys = Keys::read(&at, &config, SharedCode::Use).ok().unwrap();
+            (keys.cursors, keys.code, keys.own_code_dir)
+        };
+        ["a", "b"].iter().for_each(|place| std::fs::create_dir(root.join(place)).unwrap());
+        let one = keys("a", [1; 32]);
+        assert_eq!(keys("b", [1; 32]), one);
+        let other = keys("a", [2; 32]);
+        assert!(other.0 != one.0 && other.1 != one.1 && other.2 != one.2);
     }
 }

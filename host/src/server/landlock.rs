@@ -30,7 +30,9 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RestrictionStatus, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use tokio::runtime::Runtime;
 
 use super::keys::Keys;
@@ -91,7 +93,7 @@ impl WallStatus {
     }
 
     /// True if the process can reach only the listed files and ports.
-    fn is_enforced(&self) -> bool {
+    pub(super) fn is_enforced(&self) -> bool {
         matches!(self, Self::Full { .. } | Self::Partial { .. })
     }
 
@@ -208,7 +210,8 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
     }
     // Directories that do not exist have no rule, and `directories` leaves them out.
     let directories = || [granted(config), kernel_paths(config), principal_secrets(config), logins(config)].concat();
-    let scope = status.is_enforced().then(|| LandlockScope { directories: directories(), ports: ports(config) });
+    let scope =
+        status.is_enforced().then(|| LandlockScope { directories: directories(), ports: ports(config), outside: None });
     log::start_writer();
     Ok(RaisedWall { status, scope, threads, _pinned: pinned })
 }
@@ -235,6 +238,15 @@ pub(super) fn drop_privileges() {
     }
 }
 
+/// Gives up all capabilities but one, if this process has any: a mount may be granted files of other users for reading.
+pub(super) fn keep_read_capability() -> Result<(), Errno> {
+    let mut held = capabilities(None)?;
+    held.effective &= CapabilitySet::DAC_READ_SEARCH;
+    held.permitted &= CapabilitySet::DAC_READ_SEARCH;
+    held.inheritable = CapabilitySet::empty();
+    set_capabilities(None, held)
+}
+
 /// [`drop_privileges`], and makes the process not "dumpable": no debugger, core dump or procfs file can show its
 /// memory.
 pub(crate) fn drop_privileges_and_hide_memory() {
@@ -249,6 +261,25 @@ pub(crate) fn raise_for_compiler() {
     // Errors are ignored: the process also inherits the wall of its parent, which has reported them.
     let _ = enforce(&Vec::new(), &[], &mut Vec::new());
     let _ = filter::raise_for_compiler();
+}
+
+/// Raises the wall of the launcher process, and so of the workers that it starts. It can read every file, because each
+/// worker raises a wall of its own; it can write none. This must be the only thread.
+pub(super) fn raise_for_launcher() -> WallStatus {
+    // An error is reported by each worker.
+    let _ = keep_read_capability();
+    let restrict = || {
+        let rules = Ruleset::default()
+            .handle_access(AccessFs::from_write(ABI::V9))?
+            .handle_access(AccessNet::BindTcp)?
+            .scope(Scope::from_all(ABI::V9))?;
+        rules.create()?.restrict_self()
+    };
+    let status = match restrict() {
+        Ok(status) => status_of(&status, is_single_threaded()),
+        Err(error) => WallStatus::None(root_cause(&error)),
+    };
+    status.with_filter(filter::raise_for_launcher())
 }
 
 /// Raises the wall of the helper process. It reads the directories in `read`, writes in those in `write`, starts no

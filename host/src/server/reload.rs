@@ -309,6 +309,7 @@ impl Reloader {
                 let lock = config.pins.lock().map(|lock| server_status::digest(Some(&lock.to_text())));
                 // Before the mounts change: no new mount is served by the old rules.
                 self.gateway.set_policy(config.decider());
+                self.gateway.set_configuration(config.fingerprint());
                 self.replace_authentication(&config);
                 self.follow_named_files(&config).await;
                 self.loader.set_config(Arc::new(config));
@@ -453,6 +454,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[serve]", old.serve != new.serve),
         ("[admin]", old.admin != new.admin),
         ("[trace]", old.trace != new.trace),
+        ("[replicas]", old.replicas != new.replicas),
     ]
     .into_iter()
     .filter_map(|(key, is_changed)| is_changed.then_some(key))

@@ -13,26 +13,31 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::admin::{AdminEndpoint, StopNotice};
+use super::admin::{AdminEndpoint, AdminEndpointError, StopNotice};
 use super::failure::Failure;
 use super::front_door::{LiveAuthentication, front_door};
 use super::key_follower::KeyFollower;
 use super::keys::{Keys, SharedCode};
+use super::launcher::Launcher;
 use super::listening::{check_address, listen};
 use super::location::LocationArgs;
 use super::pins::Pinning;
 use super::privileged_helper::PrivilegedHelper;
 use super::reload::{self, ReloadContext};
-use super::startup::{self, StartedHost};
+use super::replicas::ReplicaFollower;
+use super::startup::{self, StartedHost, WallAccess};
 use super::tls_follower::TlsFollower;
 use super::trace_exporter::TraceExporter;
-use super::{configuration, invocation, landlock, log, record};
+use super::{configuration, invocation, landlock, log, record, replicas};
+use crate::catalog::loader::LandlockScope;
 use crate::config::{Audit, Config};
 use crate::gateway::Gateway;
 use crate::gateway::consent::ConsentWriter;
+use crate::grants::OutsideOpener;
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
 use crate::policy::{Evidence, authenticate};
+use crate::store::SharedStore;
 use crate::telemetry::Sink;
 use crate::transport;
 use crate::transport::http::FrontDoor;
@@ -71,17 +76,16 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     // Listens before anything is loaded, so that an address in use is reported at once. The second wall forbids
     // listening.
     let listener = http.map(listen).transpose()?;
-    let admin = config.admin.listen.and_then(|address| match AdminEndpoint::bind(address) {
+    let admin = match AdminEndpoint::bind(&config.admin) {
         // Each client of standard input has a belljar of its own. Only one of them can have the endpoint.
-        Err(error) if listener.is_none() && local.is_none() => {
+        Err(AdminEndpointError::Listen(error)) if listener.is_none() && local.is_none() => {
             tracing::warn!("{error}; this belljar goes on without the endpoint of [admin]");
             None
         }
-        bound => Some(bound),
-    });
-    let admin = admin.transpose()?;
+        bound => bound?,
+    };
     // No provider reaches them.
-    let listeners = listener.iter().chain(admin.as_ref().map(AdminEndpoint::listener));
+    let listeners = listener.iter().chain(admin.iter().flat_map(AdminEndpoint::listeners));
     let own = listeners.map(StdListener::local_addr).collect::<Result<Vec<_>, _>>()?;
     invocation::from_anywhere(at, http.is_none());
     let pinning = Pinning::unless_dev(dev, Pinning::WriteMissing);
@@ -97,8 +101,11 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     reload.authentication.clone_from(&authentication);
     let front = front_door(&config, tls.as_ref().map(TlsFollower::identity), authentication);
     let keys = Keys::read(at, &config, SharedCode::Use)?;
+    // Outside of the wall, and before the first thread.
+    let launcher = Launcher::start(at, &config).map(Arc::new);
     let wall = landlock::raise(&config, &keys, None)?;
-    reload.scope.clone_from(&wall.scope);
+    let outside = launcher.clone().map(|launcher| launcher as Arc<dyn OutsideOpener>);
+    reload.scope = wall.scope.clone().map(|scope| LandlockScope { outside, ..scope });
     let audit = record::audit(&config, false)?;
     reload.record = matches!(config.audit, Audit::File(_)).then(|| audit.clone());
     let audit = admin.iter().fold(audit, |audit, admin| admin.observe(audit));
@@ -109,7 +116,10 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     let gateway = OnceLock::new();
     let listeners = Listeners { http: listener.map(|listener| (listener, front)), local, admin };
     let sending = traces.clone().map(|traces| runtime.spawn(async move { traces.run().await }));
-    let served = runtime.block_on(serve(config, keys, listeners, reload, (key_follower, tls), audit.clone(), &gateway));
+    let access = WallAccess { scope: reload.scope.clone(), launcher };
+    let store = replicas::store(&config)?;
+    let host = HostParts { config, keys, access, audit: audit.clone(), store };
+    let served = runtime.block_on(serve(host, listeners, reload, (key_follower, tls), &gateway));
     gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(SHUTDOWN_TIMEOUT));
     sending.iter().for_each(tokio::task::JoinHandle::abort);
     if let Some(why) = traces.and_then(|traces| runtime.block_on(async move { traces.flush(RECORD_TIMEOUT).await })) {
@@ -139,14 +149,21 @@ struct Listeners {
     admin: Option<AdminEndpoint>,
 }
 
-/// Serves on `listeners`. Sets `gateway` once the gateway is made.
-async fn serve(
+/// What the host is made of.
+struct HostParts {
     config: Config,
     keys: Keys,
+    access: WallAccess,
+    audit: Sink,
+    store: Option<Arc<SharedStore>>,
+}
+
+/// Serves on `listeners`. Sets `gateway` once the gateway is made.
+async fn serve(
+    parts: HostParts,
     listeners: Listeners,
     reload: ReloadContext,
     followers: (Option<KeyFollower>, Option<TlsFollower>),
-    audit: Sink,
     gateway: &OnceLock<Arc<Gateway>>,
 ) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
@@ -156,7 +173,7 @@ async fn serve(
     let _hangups = signal(SignalKind::hangup())?;
     let leaving = CancellationToken::new();
     let left = leaving.clone();
-    let (delay, notice) = (config.serve.drain_delay, listeners.admin.as_ref().map(AdminEndpoint::stop_notice));
+    let (delay, notice) = (parts.config.serve.drain_delay, listeners.admin.as_ref().map(AdminEndpoint::stop_notice));
     let stop = async move {
         let mut signalled = async || {
             tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
@@ -172,12 +189,12 @@ async fn serve(
         tracing::info!("stopping");
     }
     .shared();
-    let has_tools = config.tools;
+    let has_tools = parts.config.tools;
     let consents: Arc<dyn ConsentWriter> = reload.helper.clone();
-    let host = start(config, keys, audit, consents, reload, followers)?;
+    let host = start(parts, consents, reload, followers)?;
     let _ = gateway.set(Arc::clone(&host.gateway));
     if let Some(admin) = listeners.admin {
-        admin.start(Arc::clone(&host.gateway))?;
+        admin.start(Arc::clone(&host.gateway), host.store.clone(), Arc::clone(&host.replicas))?;
     }
     let cursors = Arc::new(Cursors::new(&host.cursor_key));
     let handler = |transport, evidence| {
@@ -210,16 +227,18 @@ async fn serve(
 
 /// Starts the host, and the tasks that apply changes while belljar serves.
 fn start(
-    config: Config,
-    keys: Keys,
-    audit: Sink,
+    HostParts { config, keys, access, audit, store }: HostParts,
     consents: Arc<dyn ConsentWriter>,
     reload: ReloadContext,
     (api_keys, tls): (Option<KeyFollower>, Option<TlsFollower>),
 ) -> Result<StartedHost, Failure> {
-    let (watcher, scope) = (startup::watcher(), reload.scope.clone());
-    let config = Arc::new(config);
-    let (host, loader) = startup::assemble(config, keys, |_| Ok(audit), Some(consents), scope, watcher.clone())?;
+    let (watcher, config) = (startup::watcher(), Arc::new(config));
+    let (host, loader) =
+        startup::assemble(config, keys, |_| Ok(audit), Some(consents), access, watcher.clone(), store)?;
+    let (gateway, store) = (Arc::clone(&host.gateway), host.store.clone());
+    let keys = api_keys.as_ref().map(KeyFollower::keys);
+    let follower = ReplicaFollower { gateway, store, keys, replicas: Arc::clone(&host.replicas) };
+    tokio::spawn(follower.run());
     if let Some(api_keys) = api_keys {
         tokio::spawn(api_keys.run(watcher.clone()));
     }

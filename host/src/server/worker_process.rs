@@ -1,75 +1,49 @@
-//! Worker processes: this program again, with an empty environment and one socket. The front starts one for each mount
-//! with `isolation = "mount"`; see [`crate::sandbox::serve_worker`].
+//! A worker process: this program again, with an empty environment and one socket; see [`crate::sandbox::serve_worker`].
+//! The launcher starts them; the front does if there is no launcher.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 
-use super::{open_files, worker_wall};
+use super::open_files;
+use super::worker_wall::{self, WorkerWall};
 #[cfg(feature = "unguarded")]
 use crate::model::guard;
-use crate::sandbox::{WorkerProcess, WorkerStarter, serve_worker};
+use crate::sandbox::serve_worker;
 
 /// The internal verb that the child process runs.
 pub(crate) const VERB: &str = "serve-mount";
+
+/// The option that tells a worker process its wall.
+const WALL: &str = "--wall";
 
 /// The environment variable with which a test takes workers over. Its value is "1".
 #[cfg(feature = "unguarded")]
 const TAKEN_OVER: &str = "BELLJAR_TAKEN_OVER";
 
-/// Starts worker processes.
-#[derive(Default)]
-pub(crate) struct WorkerProcesses {
-    starts: OnceLock<mpsc::Sender<StartRequest>>,
-}
+/// The environment variables of a build for tests, which the launcher hands on.
+#[cfg(feature = "unguarded")]
+pub(super) const TEST_VARIABLES: &[&str] = &["BELLJAR_UNGUARDED", "BELLJAR_ISOLATION", TAKEN_OVER];
 
-/// Where the starting thread sends the process and its socket.
-type StartRequest = mpsc::Sender<io::Result<(Child, UnixStream)>>;
+/// The environment variables of a build for tests: this one has none.
+#[cfg(not(feature = "unguarded"))]
+pub(super) const TEST_VARIABLES: &[&str] = &[];
 
-impl WorkerProcesses {
-    /// The thread that starts all workers. A worker asks the kernel for a signal when its parent dies. The kernel means
-    /// the thread that started it, so this thread lives as long as the process.
-    fn thread(&self) -> io::Result<&mpsc::Sender<StartRequest>> {
-        if let Some(thread) = self.starts.get() {
-            return Ok(thread);
-        }
-        let (starts, requests) = mpsc::channel::<StartRequest>();
-        std::thread::Builder::new().name("workers".to_owned()).spawn(move || {
-            for request in requests {
-                let _ = request.send(start());
-            }
-        })?;
-        Ok(self.starts.get_or_init(|| starts))
-    }
-}
-
-impl WorkerStarter for WorkerProcesses {
-    fn start(&self) -> io::Result<(Arc<dyn WorkerProcess>, UnixStream)> {
-        let gone = || io::Error::other("the thread that starts worker processes has ended");
-        let (started, result) = mpsc::channel();
-        self.thread()?.send(started).map_err(|_| gone())?;
-        let (child, socket) = result.recv().map_err(|_| gone())??;
-        let id = child.id();
-        let mut process = ChildProcess { id, handle: None, child: Mutex::new(child), end: OnceLock::new() };
-        let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
-        // Without a handle (a kernel before 5.3), a signal waits for a thread that waits for the end.
-        process.handle = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        Ok((Arc::new(process), socket))
-    }
-}
-
-/// Starts a process, with the socket as its standard input.
-fn start() -> io::Result<(Child, UnixStream)> {
+/// Starts a process, with the socket as its standard input. It ends with the thread that calls this.
+///
+/// # Errors
+/// If the operating system refuses it.
+pub(super) fn start(wall: WorkerWall) -> io::Result<(Child, UnixStream)> {
     let (own, inherited) = UnixStream::pair()?;
     #[expect(clippy::disallowed_methods, reason = "this program, as a worker process")]
     let mut command = Command::new("/proc/self/exe");
     command
         .arg(VERB)
+        .args([WALL, wall.word()])
         .env_clear()
         .current_dir("/")
         .stdin(OwnedFd::from(inherited))
@@ -90,43 +64,8 @@ fn taken_over() -> Option<std::ffi::OsString> {
     std::env::var_os(TAKEN_OVER)
 }
 
-/// A process that this one started.
-struct ChildProcess {
-    id: u32,
-    /// Names the process, also after its number belongs to another one.
-    handle: Option<OwnedFd>,
-    child: Mutex<Child>,
-    /// How it ended.
-    end: OnceLock<String>,
-}
-
-impl WorkerProcess for ChildProcess {
-    fn cpu_time(&self) -> Duration {
-        // After its end, the kernel may give the number to another process.
-        if self.end.get().is_some() {
-            return Duration::ZERO;
-        }
-        process_time(self.id).unwrap_or_default()
-    }
-
-    fn kill(&self) {
-        // An error means that it has ended.
-        if let Some(handle) = &self.handle {
-            let _ = pidfd_send_signal(handle, Signal::KILL);
-            return;
-        }
-        let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).kill();
-    }
-
-    fn wait(&self) -> String {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = child.wait().map_or_else(|error| error.to_string(), describe);
-        self.end.get_or_init(|| said).clone()
-    }
-}
-
 /// How a process ended, in words.
-fn describe(status: ExitStatus) -> String {
+pub(super) fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.signal(), status.code()) {
         (Some(9), _) => "signal 9: it was killed".to_owned(),
@@ -136,26 +75,49 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// The processor time of a process of this user, as the kernel counts it.
-fn process_time(id: u32) -> Option<Duration> {
-    let mut clock = 0;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    #[expect(unsafe_code, reason = "the crate rustix has no function for the clock of another process")]
-    // SAFETY: both calls write only into the given variables.
-    let is_read = unsafe {
-        libc::clock_getcpuclockid(libc::pid_t::try_from(id).ok()?, &raw mut clock) == 0
-            && libc::clock_gettime(clock, &raw mut time) == 0
-    };
-    is_read.then(|| {
-        let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-        Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
-    })
+/// The clock of a process: the processor time that it has used, as the kernel counts it.
+#[derive(Clone, Copy)]
+pub(super) struct ProcessClock(libc::clockid_t);
+
+impl ProcessClock {
+    /// The clock of the process with this id. `None` if there is no such process.
+    pub(super) fn of(id: u32) -> Option<Self> {
+        let id = libc::pid_t::try_from(id).ok()?;
+        let mut clock = 0;
+        #[expect(unsafe_code, reason = "the crate rustix has no function for the clock of another process")]
+        // SAFETY: the call writes only into the given variable.
+        let is_found = unsafe { libc::clock_getcpuclockid(id, &raw mut clock) == 0 };
+        is_found.then_some(Self(clock))
+    }
+
+    /// The time until now. `None` if the process has ended.
+    pub(super) fn time(self) -> Option<Duration> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        #[expect(unsafe_code, reason = "the crate rustix has no clock of another process")]
+        // SAFETY: the call writes only into the given variable.
+        let is_read = unsafe { libc::clock_gettime(self.0, &raw mut time) == 0 };
+        is_read.then(|| {
+            let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+            Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+        })
+    }
+}
+
+/// Ignores the signals that ask a process to stop. A service manager sends them to all processes of belljar at once, and
+/// the front then finishes calls in the processes that it started. They end when the front does. Children inherit this.
+pub(super) fn ignore_stop_signals() {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        #[expect(unsafe_code, reason = "the crate rustix has no function for it")]
+        // SAFETY: no code of this program runs at the signal.
+        let _ = unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }
 
 /// Runs in the child process: serves the front at the other end of standard input.
-pub(crate) fn child() -> ExitCode {
-    // Ends this process if the front is killed.
+pub(crate) fn child(wall: WorkerWall) -> ExitCode {
+    // Ends this process if the process that started it is killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    ignore_stop_signals();
     #[cfg(feature = "unguarded")]
     if taken_over().is_some_and(|value| value == "1") {
         crate::sandbox::take_over_worker();
@@ -163,7 +125,7 @@ pub(crate) fn child() -> ExitCode {
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::FAILURE };
     // A part is for the sockets of the process itself.
     let descriptors = usize::try_from(open_files::limit() / 4 * 3).unwrap_or(usize::MAX);
-    match serve_worker(UnixStream::from(socket), descriptors, worker_wall::raise) {
+    match serve_worker(UnixStream::from(socket), descriptors, |files| worker_wall::raise(files, wall)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -175,12 +137,13 @@ mod tests {
 
     #[test]
     fn the_kernel_counts_the_time_of_a_process() {
-        let own = process_time(std::process::id()).unwrap();
+        let clock = ProcessClock::of(std::process::id()).unwrap();
+        let own = clock.time().unwrap();
         let mut sum = 0_u64;
-        while process_time(std::process::id()).unwrap() < own + Duration::from_millis(2) {
+        while clock.time().unwrap() < own + Duration::from_millis(2) {
             sum = sum.wrapping_add(1);
         }
         assert!(sum > 0);
-        assert_eq!(process_time(u32::MAX), None);
+        assert!(ProcessClock::of(u32::MAX).is_none());
     }
 }

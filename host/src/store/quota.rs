@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::policy::CallerId;
 
@@ -61,6 +63,18 @@ pub struct QuotaDraw {
     pub cost: u64,
 }
 
+/// What happens to requests with a rate while the store cannot be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", expecting = "\"local\" or \"refuse\"")]
+#[schemars(inline)]
+pub enum WhenDown {
+    /// Each replica counts alone.
+    #[default]
+    Local,
+    /// They are refused.
+    Refuse,
+}
+
 /// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaDecision {
@@ -73,6 +87,8 @@ pub enum QuotaDecision {
         /// The index of the draw that has to wait for longest.
         draw: usize,
     },
+    /// The request is refused, because nothing can count it now.
+    Uncounted,
 }
 
 /// Counts what callers take. The store uses its own clock, so that replicas with different clocks count alike.

@@ -37,7 +37,7 @@ pub struct Event {
     pub uri: Option<String>,
     /// The begin of the call, with its time in the queue. `None` without a call.
     pub called_at: Option<SystemTime>,
-    /// The source of an answer without a call: `cache` or `another read`. `None` if a call was made.
+    /// The source of an answer without a call: `cache`, `another read` or `replica`. `None` if a call was made.
     pub served_from: Option<&'static str>,
     /// Number of calls. The calls for one list share an event. 0 if the request made none that has this event.
     pub calls: u32,

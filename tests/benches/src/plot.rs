@@ -17,8 +17,9 @@ const GROUPS: [&str; 8] = [
     "stdio, 4 KiB file",
 ];
 
-const COLOURS: [(&str, RGBColor); 6] = [
+const COLOURS: [(&str, RGBColor); 7] = [
     (names::BELLJAR, RGBColor(31, 111, 235)),
+    (names::UNISOLATED, RGBColor(84, 174, 255)),
     (names::NATIVE, RGBColor(139, 148, 158)),
     (names::FASTMCP, RGBColor(209, 87, 11)),
     (names::SDK, RGBColor(46, 160, 67)),
@@ -47,7 +48,8 @@ enum Line {
 fn lines(record: &Record) -> Vec<Line> {
     let mut all = Vec::new();
     for group in GROUPS {
-        let Some(ours) = record.find(group, names::BELLJAR) else { continue };
+        let ours = record.find(group, names::BELLJAR).or_else(|| record.find(group, names::UNISOLATED));
+        let Some(ours) = ours else { continue };
         all.push(Line::Title(format!("{group} (belljar: {:.0} us)", ours.median)));
         for row in record.group(group) {
             let colour = COLOURS.iter().find(|(name, _)| *name == row.row).map_or(BLACK, |(_, colour)| *colour);

@@ -63,7 +63,7 @@ pub fn group(record: &Record, group: &str) -> String {
 
 /// True for a group that compares servers with the same requests. The first row of such a group is belljar.
 fn is_of_servers(record: &Record, group: &str) -> bool {
-    record.group(group).next().is_some_and(|row| row.row == crate::verdict::names::BELLJAR)
+    record.group(group).next().is_some_and(|row| [names::BELLJAR, names::UNISOLATED].contains(&row.row.as_str()))
 }
 
 /// All servers in one table: belljar's processor time, and the ratio of each other server to it.
@@ -138,10 +138,12 @@ pub fn page(run: &Run) -> String {
 /// The sentence of the README, with three figures of one read. Empty if the run has no row of belljar.
 pub fn sentence(run: &Run) -> String {
     const GROUP: &str = "HTTP, 1 KiB text";
-    let Some(ours) = run.record.find(GROUP, names::BELLJAR) else { return String::new() };
+    let with_workers = run.record.find(GROUP, names::BELLJAR).map(|row| (row, ""));
+    let without = || run.record.find(GROUP, names::UNISOLATED).map(|row| (row, ", with `isolation = \"none\"`"));
+    let Some((ours, how)) = with_workers.or_else(without) else { return String::new() };
     let times = |name| run.record.find(GROUP, name).map_or("-".to_owned(), |row| number(row.over(ours).value) + "x");
     format!(
-        "One HTTP read of 1 KiB, in a fresh sandbox, takes {} us of processor time; FastMCP takes {} as much, \
+        "One HTTP read of 1 KiB, in a fresh sandbox{how}, takes {} us of processor time; FastMCP takes {} as much, \
          server-everything {}.\n",
         number(ours.median),
         times(names::FASTMCP),

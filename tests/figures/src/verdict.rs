@@ -6,6 +6,8 @@ use crate::{Record, Spread, spread};
 pub mod names {
     /// belljar: each read has a fresh sandbox, all limits, and an audit record.
     pub const BELLJAR: &str = "belljar";
+    /// belljar without worker processes: `isolation = "none"`.
+    pub const UNISOLATED: &str = "belljar, isolation none";
     /// A server with the same SDK (rmcp), but without a sandbox.
     pub const NATIVE: &str = "rmcp, no sandbox";
     /// A server with the Python framework FastMCP.
@@ -72,9 +74,9 @@ fn stock(record: &Record) -> Option<Spread> {
     Some(spread(&rounds))
 }
 
-const AIMS: [Aim; 29] = {
+const AIMS: [Aim; 32] = {
     use Bound::{AtLeast, AtMost};
-    use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, NATIVE};
+    use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, NATIVE, UNISOLATED};
     const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
         Aim { what, unit, bound, stretch: None, measured }
     }
@@ -123,6 +125,13 @@ const AIMS: [Aim; 29] = {
         aim("1 MiB text over HTTP, belljar over bare rmcp", "x", AtMost(1.3), |r| {
             ratio(r, "HTTP, 1 MiB text", BELLJAR, NATIVE)
         }),
+        aim("HTTP read 1 KiB, worker processes over isolation none", "x", AtMost(1.25), |r| {
+            ratio(r, "HTTP, 1 KiB text", BELLJAR, UNISOLATED)
+        }),
+        aim("the same with 16 clients", "x", AtMost(1.25), |r| {
+            ratio(r, "HTTP, 1 KiB text, 16 clients", BELLJAR, UNISOLATED)
+        }),
+        aim("the same with 1 MiB", "x", AtMost(1.3), |r| ratio(r, "HTTP, 1 MiB text", BELLJAR, UNISOLATED)),
         aim("all limits, metering and audit on against off, a 1 ms read of many small calls", "x", AtMost(1.05), |r| {
             ratio(r, "limits and records, a read of 1 ms: many small calls", "on", "off")
         }),

@@ -9,6 +9,7 @@ use belljar::catalog::{Catalog, Mount, Snapshot};
 use belljar::config::Watch;
 use belljar::gateway::Gateway;
 use belljar::gateway::consent::ConsentManager;
+use belljar::gateway::request_states::RequestStates;
 use belljar::gateway::subscriptions::Subscriptions;
 use belljar::grants::{Ambient, GrantConfig};
 use belljar::limits::memory_budget::MemoryBudget;
@@ -107,7 +108,7 @@ pub(crate) async fn parts(wasm: &[u8]) -> Parts {
         Executor::Local(Arc::clone(&sandbox)),
         Admission::new(CALLS as usize, budget()),
         audit,
-        ConsentManager::new(&[0; 32], None),
+        ConsentManager::new(RequestStates::new(&[0; 32], None), None),
         Subscriptions::new(Watch::default(), None),
         Duration::from_secs(3600),
     ));

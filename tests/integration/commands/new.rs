@@ -167,7 +167,7 @@ fn existing_files_are_not_touched() {
 }
 
 #[test]
-fn the_error_for_a_misspelt_language_names_the_nearest_one() {
+fn an_error_of_the_arguments_names_the_languages_or_the_cure() {
     let site = Site::new();
     for (arguments, expected) in [
         (&["--lang", "rsut", "tides"][..], "did you mean \"rust\"?"),
@@ -182,7 +182,11 @@ fn the_error_for_a_misspelt_language_names_the_nearest_one() {
         (&["--lang", "rust", "1st"], "begin with a letter"),
         (&["--lang", "rust", "tides", "--with", "tools,view"], "[possible values: tools, prompts]"),
         (&["--lang", "rust"], "<NAME>"),
-        (&["tides"], "--lang <LANG>"),
+        (&["--lang", "rust", "tides", "--minimal", "--with", "tools"], "cannot be used with '--with <PARTS>'"),
+        (
+            &["tides"],
+            "add --lang with one of: c, cpp, go, javascript, python, rust, typescript, zig; for example: belljar new --lang python tides",
+        ),
     ] {
         let output = run(&site, &[&["new"], arguments].concat());
         let output_text = stdout_and_stderr(&output);

@@ -189,7 +189,7 @@ fn grants_are_given_and_revoked_while_belljar_serves() {
 
 #[test]
 fn grant_and_revoke_report_that_a_restart_is_needed() {
-    let site = site("[mounts.notes]\ncomponent = \"files.wasm\"\nfs = { \"/a\" = \"a\" }\n");
+    let site = site("[mounts.notes]\ncomponent = \"files.wasm\"\nisolation = \"none\"\nfs = { \"/a\" = \"a\" }\n");
     site.write("a/one.md", "one");
     site.write("b/two.md", "two");
     let mut client = serve(&site);
@@ -204,7 +204,7 @@ fn grant_and_revoke_report_that_a_restart_is_needed() {
 
 #[test]
 fn a_denial_names_the_restart_that_a_new_grant_needs() {
-    let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\nenv = { A = \"b\" }\n");
+    let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\nisolation = \"none\"\nenv = { A = \"b\" }\n");
     site.write("notes/plan", "the plan");
     let mut client = serve(&site);
     let uri = "belljar://hostile/need/%252Fnotes%252Fplan";
@@ -279,7 +279,9 @@ fn a_replaced_component_with_grants_is_in_quarantine_until_it_is_trusted() {
 
 #[test]
 fn a_directory_that_the_second_wall_excludes_needs_a_restart() {
-    let notes = |also: &str| format!("[mounts.notes]\ncomponent = \"files.wasm\"\nfs = {{ \"/a\" = \"a\"{also} }}\n");
+    let notes = |also: &str| {
+        format!("[mounts.notes]\ncomponent = \"files.wasm\"\nisolation = \"none\"\nfs = {{ \"/a\" = \"a\"{also} }}\n")
+    };
     let site = site(&notes(""));
     site.write("a/one.md", "one");
     site.write("b/two.md", "two");
@@ -300,7 +302,7 @@ fn a_directory_that_the_second_wall_excludes_needs_a_restart() {
     stays(&mut client, &first, "one");
     assert_eq!(paths(&mut client), before, "{one} {two}");
     // A revoked grant ends at once, even if the same change adds another grant.
-    site.config("[mounts.notes]\ncomponent = \"files.wasm\"\nfs = { \"/b\" = \"b\" }\n");
+    site.config("[mounts.notes]\ncomponent = \"files.wasm\"\nisolation = \"none\"\nfs = { \"/b\" = \"b\" }\n");
     becomes(&mut client, &first, "(unavailable)");
     site.config(&notes(""));
     becomes(&mut client, &first, "one");

@@ -60,22 +60,42 @@ impl Canaries {
     }
 }
 
-/// The open files, threads and memory of a process.
-#[derive(Clone, Copy, Debug)]
+/// The most files that belljar holds for a worker process.
+const FILES_OF_WORKER: usize = 6;
+
+/// The memory of a worker process that runs no call, without the files that it maps, in bytes.
+const MEMORY_OF_WORKER: u64 = 12 << 20;
+
+/// The open files and threads of belljar's process, and the memory of this process and its workers.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) files: usize,
     pub(crate) threads: usize,
     pub(crate) memory: u64,
+    workers: usize,
 }
 
 impl Holdings {
-    /// The current open files, threads and memory of a process.
+    /// What a process and its workers hold now.
     pub(crate) fn of(process: &Process) -> Holdings {
-        Holdings { files: process.files(), threads: process.threads(), memory: process.memory() }
+        let (memory, workers) = (process.memory() + process.memory_of_workers().0, process.workers().len());
+        Holdings { files: process.files(), threads: process.threads(), memory, workers }
     }
 
-    /// Waits until the process has no more files and threads than `self`. Its memory may exceed `self` by a twentieth or by
-    /// `keeps` bytes. Returns the last measured values, and a message for each value that is still too high.
+    /// The most memory that the process and its workers held beyond `self`, in bytes. A worker that has started since
+    /// then counts with what its calls used.
+    pub(crate) fn peak(self, process: &Process) -> u64 {
+        let most = process.peak_memory() + process.memory_of_workers().1;
+        most.saturating_sub(self.memory + self.started(process.workers().len()) as u64 * MEMORY_OF_WORKER)
+    }
+
+    /// How many workers have started, of `now` that run.
+    fn started(self, now: usize) -> usize {
+        now.saturating_sub(self.workers)
+    }
+
+    /// Waits until the process has no more files and threads than `self`. The memory may exceed `self` by a twentieth or by
+    /// `keeps` bytes, and a worker that has started since then holds some. Returns the last measured values, and a message for each value that is still too high.
     pub(crate) fn settle(self, process: &Process, keeps: u64) -> (Holdings, Vec<String>) {
         let deadline = Instant::now() + deadline(QUIESCENCE);
         loop {
@@ -93,13 +113,14 @@ impl Holdings {
 
     fn exceeded(self, now: Holdings, keeps: u64) -> Vec<String> {
         let mut all = Vec::new();
-        if now.files > self.files {
+        let started = self.started(now.workers);
+        if now.files > self.files + started * FILES_OF_WORKER {
             all.push(format!("{} files are open after the attack, {} before it", now.files, self.files));
         }
         if now.threads > self.threads {
             all.push(format!("{} threads run after the attack, {} before it", now.threads, self.threads));
         }
-        let most = self.memory + (self.memory / 20).max(keeps);
+        let most = self.memory + (self.memory / 20).max(keeps) + started as u64 * MEMORY_OF_WORKER;
         if now.memory > most {
             all.push(format!(
                 "the process uses {} MiB after the attack, {} before it",

@@ -241,7 +241,7 @@ fn invariants(
     let ratio = worst.as_secs_f64() / running.alone.percentile(99).as_secs_f64().max(1e-6);
     verdict.ratio = Some(ratio);
     verdict.witness = Some(worst);
-    let most = process.peak_memory().saturating_sub(running.before.memory);
+    let most = running.before.peak(process);
     if most > peak {
         wrong.push(format!(
             "the process held up to {} MiB more than before, {} MiB are allowed",

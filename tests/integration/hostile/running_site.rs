@@ -83,7 +83,7 @@ impl RunningSite {
         let canaries = Canaries::new(&mut site);
         lay_out(&site, &canaries, rows);
         site.share(shared());
-        let none = Holdings { files: 0, threads: 0, memory: 0 };
+        let none = Holdings::default();
         let (connection, before, alone) = (Connection::None, none, WitnessTimes::default());
         let mut running =
             RunningSite { site, canaries, connection, before, alone, together, unguarded: unguarded.cloned() };

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::support::component::HandWritten;
 use crate::support::{
-    self, Reached, assert_clean, attack_by_read, cure, hostile_guest, reached, serve, site, stdout_and_stderr, witness,
+    self, LAUNCHER, Reached, WORKER, assert_clean, attack_by_read, cure, hostile_guest, reached, serve, site,
+    stdout_and_stderr, witness,
 };
 
 const TIME: &str = "time = \"700ms\"";
@@ -259,9 +260,10 @@ fn the_documented_number_of_handles_is_available_with_a_low_soft_limit() {
     assert_eq!(soft, hard);
     // Eight calls at once need this many descriptors.
     assert!(hard >= 16_384, "the hard limit of this system is {hard} open files; this test needs 16384");
-    // A worker process opens the files of its mount, so it needs the raised limit.
+    // A worker process opens the files of its mount, so it needs the raised limit. The launcher hands it on.
     let is_worker = |child: &u32| {
-        fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| line.contains("serve-mount"))
+        let line = fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        line.split('\0').nth(1).is_some_and(|verb| [LAUNCHER, WORKER].contains(&verb))
     };
     let children: Vec<u32> = children(pid).into_iter().filter(|child| !is_worker(child)).collect();
     assert!(!children.is_empty());

@@ -20,7 +20,7 @@ use std::process::Command;
 
 use belljar_tests::{Client, Http, Server, Site};
 
-use crate::support::{children, empty, shared};
+use crate::support::{empty, shared, workers};
 
 /// The build whose workers can be taken over. `None` if this run of the tests has none.
 fn unguarded() -> Option<PathBuf> {

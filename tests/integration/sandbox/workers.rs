@@ -1,5 +1,5 @@
-//! Mounts in worker processes (`isolation = "mount"`), in the real binary: they serve the same, and the end of a worker is
-//! seen by the calls in it and by nobody else.
+//! Mounts in worker processes of their own (`isolation = "mount"`), in the real binary: they serve the same, and the end of
+//! a worker is seen by the calls in it and by nobody else.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,7 @@ use belljar_tests::{Client, Era, Site, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{WITNESS, children, kind, serve, site, stdout_and_stderr};
-
-/// The verb of a worker process.
-const WORKER: &str = "serve-mount";
+use crate::support::{self, WITNESS, await_computing, kind, serve, site, stdout_and_stderr};
 
 /// Two mounts with directories of their own in workers, and the witness in belljar's own process.
 fn two_workers() -> Site {
@@ -23,12 +20,12 @@ fn two_workers() -> Site {
     site
 }
 
-fn workers(client: &mut Client<Stdio>) -> BTreeSet<u32> {
-    children(client.wire().process.id(), WORKER).into_iter().collect()
+pub(super) fn workers(client: &mut Client<Stdio>) -> BTreeSet<u32> {
+    support::workers(client.wire().process.id()).into_iter().collect()
 }
 
 /// Kills a worker, and waits until belljar has noticed its end: then the process is gone.
-fn kill(process: u32) {
+pub(super) fn kill(process: u32) {
     let pid = Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
     belljar_tests::wait_until("the end of a worker", || {
@@ -130,10 +127,7 @@ fn the_end_of_a_worker_is_seen_by_its_own_calls_only() {
     assert_eq!(own.len(), 1);
     let running = client.send("resources/read", json!({ "uri": "belljar://hostile/spin" }));
     // The call has reached the worker when the worker computes.
-    belljar_tests::wait_until("a call in the worker", || {
-        let used = belljar_tests::process::cpu_time(own[0]);
-        (used.as_millis() > 100).then_some(()).ok_or_else(|| format!("{used:?}"))
-    });
+    await_computing(&own);
     kill(own[0]);
     let error = client.wait(running).unwrap_err();
     assert_eq!(kind(&error), "internal", "{error}");
@@ -168,5 +162,5 @@ fn check_says_where_a_mount_runs_and_a_wrong_word_is_named() {
     site.config("isolation = \"process\"\n");
     let output = site.run(&["check"]);
     let text = stdout_and_stderr(&output);
-    assert!(text.contains("isolation") && text.contains("\"none\" or \"mount\""), "{text}");
+    assert!(text.contains("isolation") && text.contains("\"none\", \"shared\", \"mount\" or \"call\""), "{text}");
 }

@@ -39,7 +39,7 @@ fn ask(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)]) 
     (status, head.to_ascii_lowercase(), body.to_owned())
 }
 
-fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
+pub(crate) fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
     ask(address, "GET", path, &[])
 }
 

@@ -378,7 +378,7 @@ fn read(client: &mut Client<Stdio>) -> String {
 /// Replaces the granted directory of a running server. Returns true if the server then reads the new directory.
 fn reads_replaced_directory(wall: &str) -> (bool, Site) {
     let site = site(&format!(
-        "wall = \"{wall}\"\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nfs = {{ \"/data\" = \"granted\" }}\n"
+        "wall = \"{wall}\"\nisolation = \"none\"\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nfs = {{ \"/data\" = \"granted\" }}\n"
     ));
     site.write("granted/file", "old");
     let mut client = serve(&site);

@@ -18,7 +18,7 @@ use crate::running_site::RowContext;
 use crate::tools::{deadline, in_time, within};
 
 /// The most open subscriptions of all clients together.
-const STREAMS: usize = 256;
+const STREAMS: usize = 384;
 
 /// The most URIs of one subscriber.
 const URIS_OF_ONE: usize = 1024;

@@ -87,6 +87,14 @@ impl Watcher {
         })
     }
 
+    /// The id of the next message that is a result.
+    pub(crate) fn last_result(&self) -> Option<Value> {
+        let Self::Http(_, events) = self else { return None };
+        std::iter::from_fn(|| events.next(DEADLINE))
+            .find(|message| message.get("result").is_some())
+            .map(|last| last["id"].clone())
+    }
+
     /// Reads a text resource.
     fn text(&mut self, uri: &str) -> String {
         match self {

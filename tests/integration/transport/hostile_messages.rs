@@ -129,7 +129,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .run_mode(RunMode::Http)
             .limits("concurrency = 8\nqueue = \"30s\"")
             .time(30_000)
-            .keeps(128)
+            .keeps(96)
             .peak(448)
             .measures()
             .act(slow_readers)

@@ -11,7 +11,7 @@ use super::state::{ComponentFacts, FailedLoad, FoundComponent, LoadState, Pendin
 use crate::catalog::current::Catalog;
 use crate::catalog::mount::Mount;
 use crate::config::{self, Config, Isolation};
-use crate::grants::{GrantConfig, MountGrants};
+use crate::grants::{GrantConfig, MountGrants, OutsideOpener};
 use crate::model::{Digest, text};
 use crate::sandbox::{LoadedMount, Place, Sandbox};
 
@@ -25,22 +25,34 @@ pub struct LandlockScope {
     pub directories: Vec<PathBuf>,
     /// TCP ports.
     pub ports: Vec<u16>,
+    /// Opens more for mounts in worker processes. `None`: nothing more can be opened.
+    pub outside: Option<Arc<dyn OutsideOpener>>,
 }
 
 impl LandlockScope {
-    /// Checks that this process can open everything that these grants need.
+    /// Opens what this process cannot, for the mount of `plan`.
+    fn outside(&self, plan: &LoadPlan) -> Option<&Arc<dyn OutsideOpener>> {
+        let has_worker = plan.isolation.has_worker();
+        self.outside.as_ref().filter(|outside| has_worker && outside.is_running())
+    }
+
+    /// Checks that everything that these grants need can be opened.
     fn check(&self, grants: &GrantConfig, plan: &LoadPlan, config: &Config) -> Result<(), BuildError> {
         let secrets = config.ambient.secrets.directories(grants.secret_names());
         let own = grants.own_directories(&config.ambient);
         let kernel = grants.kernel_paths();
-        for wanted in grants.directories(&config.ambient).into_iter().chain(kernel).chain(secrets).chain(own) {
+        let outside = self.outside(plan);
+        let read = if outside.is_some() { Vec::new() } else { grants.directories(&config.ambient) };
+        for wanted in read.into_iter().chain(kernel).chain(secrets).chain(own) {
             if !self.directories.iter().any(|open| wanted.starts_with(open)) {
                 let shown = text::excerpt(&wanted.to_string_lossy(), 200);
                 return Err(BuildError::Landlock(format!("\"{shown}\"")));
             }
         }
         let ports = config.mounts.get(&plan.name).map(config::MountConfig::ports).unwrap_or_default();
-        match ports.iter().find(|port| !self.ports.contains(port)) {
+        // The first port also needs name servers and certificates, which are read before the wall is raised.
+        let connects_outside = outside.is_some() && config.ambient.network.is_some();
+        match ports.iter().find(|port| !connects_outside && !self.ports.contains(port)) {
             Some(port) => Err(BuildError::Landlock(format!("TCP port {port}"))),
             None => Ok(()),
         }
@@ -150,7 +162,9 @@ impl Builder<'_> {
         let directories = if grants.may_stall() { Vec::new() } else { all };
         let place = match plan.isolation {
             Isolation::None => Place::Here,
-            Isolation::Mount => Place::Worker(&plan.limits),
+            Isolation::Shared if plan.configured_grants.is_empty() => Place::SharedWorker(&plan.limits),
+            Isolation::Shared | Isolation::Mount => Place::Worker(&plan.limits),
+            Isolation::Call => Place::WorkerForCall(&plan.limits),
         };
         let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, grants, place) else {
             return next.refuse(plan, &BuildError::Unloaded, Fallback::Nothing);
@@ -197,7 +211,11 @@ impl Builder<'_> {
         if let Some(scope) = self.scope {
             scope.check(grants, plan, self.config)?;
         }
-        grants.configure(&self.config.ambient).map_err(|why| BuildError::Grant(why.to_string()))
+        let ambient = match self.scope.and_then(|scope| scope.outside(plan)) {
+            Some(outside) => &self.config.ambient.with_outside(outside),
+            None => &self.config.ambient,
+        };
+        grants.configure(ambient).map_err(|why| BuildError::Grant(why.to_string()))
     }
 
     /// True if the component of `mount` may use the grants of `plan`.

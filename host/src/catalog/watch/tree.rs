@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify::{self, WatchFlags};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, makedev, openat2, statx};
@@ -112,17 +112,24 @@ pub(super) fn scan_tree(queue: &OwnedFd, dir: &Path, reach: WatchDepth) -> Resul
     };
     let identity = identity(dir)?;
     let mut watches = HashSet::from([add(dir, CHANGES)?]);
-    let (mut waiting, mut gap) = (Vec::new(), None);
+    let (mut waiting, mut gap, mut root) = (Vec::new(), None, PathBuf::new());
     let mut drives = Vec::new();
     if reach == WatchDepth::Deep {
         #[expect(clippy::disallowed_methods, reason = "a directory of the operator's that is watched")]
         let dir = std::fs::canonicalize(dir)?;
         drives = stalling_mounts_below(&dir);
+        root.clone_from(&dir);
         waiting.push(dir);
     }
     while let Some(parent) = waiting.pop() {
         #[expect(clippy::disallowed_methods, reason = "a directory of the operator's that is watched")]
-        let Ok(entries) = std::fs::read_dir(&parent) else { continue };
+        let Ok(entries) = std::fs::read_dir(&parent) else {
+            // A call can read it, but the second wall hides it from this process.
+            if parent == root {
+                gap = Some(WatchGap::Refused);
+            }
+            continue;
+        };
         let is_dir = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
         for entry in entries.flatten().filter(is_dir) {
             if watches.len() >= MAX_DIRECTORIES {

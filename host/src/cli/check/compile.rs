@@ -58,7 +58,7 @@ pub(in crate::cli) fn run(at: &LocationArgs, files: &[PathBuf], as_json: bool) -
     let wall = landlock::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
         let (cache, _) = keys.open(&config);
-        let sandbox = startup::sandbox(&config, cache)?;
+        let sandbox = startup::sandbox(&config, cache, None)?;
         let work = sources.into_iter().map(|source| compile(&sandbox, source));
         let mut working = futures_util::stream::iter(work).buffered(MAX_CONCURRENT);
         let mut all = Vec::new();

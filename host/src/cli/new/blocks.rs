@@ -142,7 +142,8 @@ mod tests {
         for language in embedded::languages().unwrap() {
             let names = project::ProjectNames::new("sea-level", &language).unwrap();
             for parts in choices() {
-                let files = project::files(&language, &names, &parts).unwrap();
+                let files =
+                    project::files(&language, &names, &project::ProjectContent::of(parts.iter().copied())).unwrap();
                 for (path, bytes) in files.iter().filter(|(path, _)| !path.ends_with(".wit")) {
                     let Ok(text) = std::str::from_utf8(bytes) else { continue };
                     assert!(!text.contains(BEGIN) && !text.contains(END), "{} with {parts:?}: {path}", language.id);

@@ -1,5 +1,7 @@
 //! One language: its `language.toml`, and the search by the names that people use for it.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 /// A programming language for providers, as its `language.toml` describes it.
@@ -16,6 +18,11 @@ pub(super) struct Language {
     pub(super) aliases: Vec<String>,
     /// The files of a project.
     pub(super) copy: Vec<CopyRule>,
+    /// The files of the template that a minimal project has, besides those of the language's folder `minimal`.
+    #[serde(default)]
+    pub(super) minimal: Vec<String>,
+    /// The file that an author edits first.
+    pub(super) source: String,
     /// The command that installs the project's dependencies, once. Empty if there is none.
     #[serde(default)]
     pub(super) setup: Vec<String>,
@@ -77,6 +84,21 @@ impl Language {
         Ok(language)
     }
 
+    /// The folders of a project that hold the SDK, without those in another one.
+    pub(super) fn sdk_folders(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = self.copy.iter().map(|copy| copy.to.as_str()).filter(|to| *to != ".").collect();
+        all.sort_unstable();
+        all.dedup_by(|inner, outer| Path::new(inner).starts_with(*outer));
+        all
+    }
+
+    /// The files of a project that do not belong to the SDK.
+    pub(super) fn own_files<'a>(&self, files: impl IntoIterator<Item = &'a String>) -> Vec<&'a str> {
+        let sdk = self.sdk_folders();
+        let is_own = |file: &&str| !sdk.iter().any(|folder| Path::new(file).starts_with(folder));
+        files.into_iter().map(String::as_str).filter(is_own).collect()
+    }
+
     /// All values of `--lang` that select this language.
     fn names(&self) -> impl Iterator<Item = &str> {
         [self.id.as_str()].into_iter().chain(self.aliases.iter().map(String::as_str))
@@ -112,7 +134,7 @@ mod tests {
 
     fn language(id: &str, name: &str, aliases: &[&str]) -> Language {
         let text = format!(
-            "name = {name:?}\naliases = {aliases:?}\ncopy = []\nbuild = [\"make\"]\ncomponent = \"c\"\ntest = [\"make\", \"test\"]"
+            "name = {name:?}\naliases = {aliases:?}\ncopy = []\nsource = \"s\"\nbuild = [\"make\"]\ncomponent = \"c\"\ntest = [\"make\", \"test\"]"
         );
         Language::parse(id, &text).unwrap()
     }

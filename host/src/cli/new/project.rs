@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::blocks::{self, Parts};
+use super::blocks::{self, Parts, ProjectPart};
 use super::embedded;
-use super::language::Language;
+use super::language::{CopyRule, Language};
 use crate::model::MountName;
 
 /// The name of a project in the spellings that languages use.
@@ -60,7 +60,31 @@ impl ProjectNames {
     }
 }
 
-/// The files of a project with these parts, each under its path in the project.
+/// What a project contains besides the SDK.
+#[derive(Debug)]
+pub(crate) enum ProjectContent {
+    /// What its build needs.
+    Minimal,
+    /// The whole template, with examples of these parts.
+    With(Parts),
+}
+
+impl ProjectContent {
+    /// The whole template, with examples of these parts.
+    pub(crate) fn of(parts: impl IntoIterator<Item = ProjectPart>) -> Self {
+        Self::With(parts.into_iter().collect())
+    }
+
+    /// The parts, of which there are examples.
+    pub(super) fn parts(&self) -> Parts {
+        match self {
+            Self::Minimal => Parts::new(),
+            Self::With(parts) => parts.clone(),
+        }
+    }
+}
+
+/// The files of a project with this content, each under its path in the project.
 ///
 /// # Errors
 /// If `language.toml` names a missing file, or one path twice, or if a file has a malformed block. All are embedded, so
@@ -68,13 +92,20 @@ impl ProjectNames {
 pub(super) fn files(
     language: &Language,
     names: &ProjectNames,
-    parts: &Parts,
+    content: &ProjectContent,
 ) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut all = BTreeMap::new();
-    for copy in &language.copy {
+    let parts = content.parts();
+    let is_minimal = matches!(content, ProjectContent::Minimal);
+    let template = format!("{}/template", language.id);
+    let minimal = CopyRule { from: format!("{}/minimal", language.id), to: ".".to_owned() };
+    for copy in language.copy.iter().chain(is_minimal.then_some(&minimal)) {
         let mut is_empty = true;
         for (rest, bytes) in embedded::files(&copy.from) {
             is_empty = false;
+            if is_minimal && copy.from == template && !language.minimal.iter().any(|kept| kept == rest) {
+                continue;
+            }
             let path = names.fill(&match copy.to.as_str() {
                 "." => rest.to_owned(),
                 to => format!("{to}/{rest}"),
@@ -82,7 +113,7 @@ pub(super) fn files(
             // Binary files contain no blocks and no placeholders. The files of `wit` are the same in every project.
             let bytes = match std::str::from_utf8(bytes) {
                 Ok(text) if copy.from != "wit" => {
-                    let selected = blocks::select(text, parts)
+                    let selected = blocks::select(text, &parts)
                         .map_err(|why| format!("sdk-guest/{}: file \"{rest}\", {why}", copy.from))?;
                     let Some(selected) = selected else { continue };
                     names.fill(&selected).into_bytes()

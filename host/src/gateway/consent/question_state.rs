@@ -1,6 +1,7 @@
 //! The state of a question: it travels with the question, sealed, and comes back with the answer.
 
 use super::asked_request::AskedRequest;
+use crate::gateway::request_states::StateNumber;
 use crate::grants::KINDS;
 use crate::model::seal::Seal;
 use crate::model::{AskContext, Consent, Digest, MountName, ReadError};
@@ -12,16 +13,16 @@ pub(super) const MAX_STATE: usize = 128 << 10;
 /// The contents of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionState {
-    /// The number of the question in this process.
-    pub number: u64,
-    /// The time of the question, in milliseconds since the process began to ask.
+    /// The number of the question.
+    pub number: StateNumber,
+    /// The time of the question, in milliseconds since the Unix epoch.
     pub at: u64,
     /// The mount that needs the grant.
     pub mount: MountName,
     /// The digest of its component.
     pub digest: Digest,
-    /// The number of the mount's loaded component. It changes with any change of the mount's configuration.
-    pub loaded: u64,
+    /// The version of the mount. It changes with any change of the mount's configuration.
+    pub version: [u8; 32],
     /// The request for which was asked.
     pub request: AskedRequest<'static>,
     /// The caller that was asked: its transport, and the client's name.
@@ -45,10 +46,10 @@ pub enum QuestionStateError {
     /// The state is longer than any that this server issues.
     #[error("is longer than any that this server gives")]
     TooLong,
-    /// This process did not seal the state.
+    /// belljar did not seal the state, or another replica did and there is no store.
     #[error("was not given by this server since it started, or was changed on its way")]
     Foreign,
-    /// The state is older than [`super::ANSWER_TIME`].
+    /// The state is older than [`ANSWER_TIME`](crate::gateway::request_states::ANSWER_TIME).
     #[error("is older than 5 minutes")]
     Expired,
     /// The question was answered before.
@@ -85,10 +86,10 @@ impl From<QuestionStateError> for ReadError {
 
 /// The fields of a sealed state, in order.
 type SealedFields = (
-    u64,
+    StateNumber,
     u64,
     String,
-    ([u8; 32], u64),
+    ([u8; 32], [u8; 32]),
     AskedRequest<'static>,
     (String, Option<String>, String),
     (String, String),
@@ -100,7 +101,7 @@ impl QuestionState {
     /// Seals the state with `seal`.
     pub(super) fn sealed(&self, seal: &Seal) -> String {
         let pair = |consent: &Consent| (consent.grant.clone().into_owned(), consent.target.clone());
-        let QuestionState { number, at, mount, digest, loaded, request, caller, principal, wanted, given, carried } =
+        let QuestionState { number, at, mount, digest, version, request, caller, principal, wanted, given, carried } =
             self;
         let given: Vec<_> = given.iter().map(pair).collect();
         let caller = (caller.0.clone(), caller.1.clone(), principal.clone());
@@ -108,7 +109,7 @@ impl QuestionState {
             *number,
             *at,
             mount.to_string(),
-            (digest.0, *loaded),
+            (digest.0, *version),
             request.clone(),
             caller,
             pair(wanted),
@@ -128,7 +129,7 @@ impl QuestionState {
             return Err(QuestionStateError::TooLong);
         }
         let body = seal.open(0, "", state).map_err(|_| QuestionStateError::Foreign)?;
-        let (number, at, mount, (digest, loaded), request, (transport, client, principal), wanted, given, carried): SealedFields =
+        let (number, at, mount, (digest, version), request, (transport, client, principal), wanted, given, carried): SealedFields =
             serde_json::from_slice(&body).map_err(|_| QuestionStateError::Foreign)?;
         let consent = |(grant, target): (String, String)| {
             let kind = KINDS.iter().find(|kind| kind.name == grant).ok_or(QuestionStateError::Foreign)?;
@@ -139,7 +140,7 @@ impl QuestionState {
             at,
             mount: MountName::new(&mount).map_err(|_| QuestionStateError::Foreign)?,
             digest: Digest(digest),
-            loaded,
+            version,
             request,
             caller: (transport, client),
             principal,

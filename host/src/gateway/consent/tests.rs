@@ -1,5 +1,7 @@
 //! Tests of the consent policy without any call: the answers that are valid, and the questions that are asked.
 
+use futures_util::FutureExt as _;
+
 use super::question_state::MAX_STATE;
 use super::*;
 use crate::catalog::mount::tests::mount as plain;
@@ -42,7 +44,7 @@ fn decisions(asks: &[Consent]) -> DecisionLog {
 }
 
 fn consents() -> ConsentManager {
-    ConsentManager::new(&[1; 32], None)
+    ConsentManager::new(RequestStates::new(&[1; 32], None), None)
 }
 
 /// The question after a call that had the consents `given` and ended in `error`.
@@ -139,7 +141,8 @@ fn an_answer_is_valid_once_in_time_and_for_its_question_only() {
     let (consents, now) = (consents(), Instant::now());
     let state = asked(&consents, now, &[origin(7)], &[directory()], &denied()).unwrap().state;
     let redeem = |choice, who: &str, uri: &str, mount: &Mount, after: Duration| {
-        consents.redeem(&state, choice, &caller(who), &read(uri), mount, now + after)
+        let (caller, request) = (caller(who), read(uri));
+        consents.redeem(&state, choice, &caller, &request, mount, now + after).now_or_never().unwrap()
     };
     let once = |who: &str, uri: &str, mount: &Mount| redeem(ConsentAnswer::Once, who, uri, mount, Duration::ZERO);
     let m = mount(Ask::Once);
@@ -157,11 +160,11 @@ fn an_answer_is_valid_once_in_time_and_for_its_question_only() {
             QuestionStateError::Expired,
         ),
     ] {
-        assert_eq!(error, Err(why));
+        assert_eq!(error, Err(why.into()));
     }
     let opened = redeem(ConsentAnswer::Once, "c", URI, &m, ANSWER_TIME - Duration::from_secs(1)).unwrap();
     assert_eq!((opened.wanted, opened.given), (directory(), vec![origin(7)]));
-    assert_eq!(once("c", URI, &m), Err(QuestionStateError::Used));
+    assert_eq!(once("c", URI, &m), Err(QuestionStateError::Used.into()));
 }
 
 #[test]
@@ -173,11 +176,13 @@ fn an_answer_about_a_call_is_for_its_name_and_its_arguments_only() {
     consents.set_question_at(now, &mut consent, &caller("c"), &call("m_send", 1), &m, &denied(), &decisions(&asked));
     let state = consent.question.unwrap().state;
     let redeem = |request: &AskedRequest<'_>| {
-        consents.redeem(&state, ConsentAnswer::Once, &caller("c"), request, &m, now).map(|opened| opened.wanted)
+        let caller = caller("c");
+        let redeemed = consents.redeem(&state, ConsentAnswer::Once, &caller, request, &m, now);
+        redeemed.now_or_never().unwrap().map(|opened| opened.wanted)
     };
     let prompt = AskedRequest::Prompt { prompt: "m_send".into(), arguments: [1; 32] };
     for other in [call("m_send", 2), call("m_other", 1), prompt, read(URI)] {
-        assert_eq!(redeem(&other), Err(QuestionStateError::OtherRequest), "{other}");
+        assert_eq!(redeem(&other), Err(QuestionStateError::OtherRequest.into()), "{other}");
     }
     assert_eq!(redeem(&call("m_send", 1)), Ok(origin(1)));
 }
@@ -186,7 +191,7 @@ fn an_answer_about_a_call_is_for_its_name_and_its_arguments_only() {
 fn a_state_of_another_process_is_refused() {
     let state = asked(&consents(), Instant::now(), &[], &[directory()], &denied()).unwrap().state;
     assert!(consents().open(&state).is_ok());
-    assert!(ConsentManager::new(&[2; 32], None).open(&state).is_err());
+    assert!(ConsentManager::new(RequestStates::new(&[2; 32], None), None).open(&state).is_err());
     for at in 0..state.len() {
         let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
         // The last character may carry unused bits. Then the state is refused for that reason.
@@ -210,7 +215,10 @@ impl ConsentWriter for RecordingWriter {
 async fn permanent_consent_applies_to_every_later_call() {
     for works in [true, false] {
         let writer = Arc::new(RecordingWriter(Mutex::default(), works));
-        let consents = ConsentManager::new(&[1; 32], Some(Arc::clone(&writer) as Arc<dyn ConsentWriter>));
+        let consents = ConsentManager::new(
+            RequestStates::new(&[1; 32], None),
+            Some(Arc::clone(&writer) as Arc<dyn ConsentWriter>),
+        );
         let m = mount(Ask::Persist);
         let mut consent = ConsentState { may_ask: true, ..ConsentState::default() };
         consents.set_question(&mut consent, &caller("c"), &read(URI), &m, &denied(), &decisions(&[origin(1)]));
@@ -270,6 +278,8 @@ fn a_state_without_an_answer_repeats_the_question() {
     assert_eq!(again(URI), Ok(question.clone()), "the same, as often as it comes back");
     assert_eq!(again(URI), Ok(question.clone()));
     assert!(again("belljar://m/y").is_err());
-    consents.redeem(&question.state, ConsentAnswer::Deny, &caller("c"), &read(URI), &m, now).unwrap();
+    let (caller, request) = (caller("c"), read(URI));
+    let redeemed = consents.redeem(&question.state, ConsentAnswer::Deny, &caller, &request, &m, now);
+    redeemed.now_or_never().unwrap().unwrap();
     assert_eq!(again(URI), Err(QuestionStateError::Used));
 }

@@ -164,9 +164,9 @@ async fn a_subscription_counts_against_the_rate_of_its_rule() {
 #[tokio::test]
 async fn one_principal_cannot_hold_all_subscriptions() {
     let site = site();
-    let all: Vec<_> = (0..64).map(|_| subscriber(&site, "a")).collect();
+    let all: Vec<_> = (0..96).map(|_| subscriber(&site, "a")).collect();
     let more = site.gateway.subscriber(&caller("a").principal, WantedLists::NONE);
-    assert_eq!(more.err(), Some(SubscribeError::TooMany(64)));
+    assert_eq!(more.err(), Some(SubscribeError::TooMany(96)));
     subscriber(&site, "b");
     drop(all);
     subscriber(&site, "a");

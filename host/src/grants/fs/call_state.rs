@@ -24,6 +24,9 @@ const NO_PERMISSION: &str =
 const OUTSIDE: &str = "the path leads out of the granted directory; to allow it, grant the directory that it leads to, under another guest path, in fs of [mounts.NAME]";
 const LINK_OUTSIDE: &str = "the link leads out of the granted directory, so its target is hidden; to allow it, grant the directory that it leads to, under another guest path, in fs of [mounts.NAME]";
 
+/// The cures of refused operations. "NAME" stands for the mount.
+pub(super) const CURES: [&str; 6] = [READ_ONLY, SPECIAL, KERNEL, NO_PERMISSION, OUTSIDE, LINK_OUTSIDE];
+
 /// An operation that a guest tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileOperation {

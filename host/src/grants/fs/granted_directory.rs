@@ -15,6 +15,7 @@ use crate::grants::ambient::Ambient;
 use crate::grants::call_record::CallRecord;
 use crate::grants::drive_timeout::run_with_timeout;
 use crate::grants::mountinfo::{FileIdentity, FilesystemKind, refuses_place};
+use crate::grants::outside::OutsideOpener;
 use crate::model::{DecisionKind, text};
 
 /// A handle older than this is checked against its path, to find a directory that was replaced or remounted. The time
@@ -47,20 +48,24 @@ impl DirectoryUnavailable {
         }
     }
 
-    /// The reason and the cure, for the audit record.
-    pub(super) fn cure(self) -> &'static str {
-        match self {
-            Self::Gone => {
-                "the directory does not exist any more; put it back, or grant another; a new directory at this path can be read after a restart (unless wall = \"off\")"
-            }
-            Self::Replaced => {
-                "a link or a file has replaced the directory; put the directory back, or grant another; a new directory at this path can be read after a restart (unless wall = \"off\")"
-            }
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Gone, Self::Replaced, Self::PermissionDenied, Self::DriveError];
+
+    /// The reason and the cure, for the audit record. `needs_restart`: the second wall hides a new directory at the path.
+    pub(super) fn cure(self, needs_restart: bool) -> String {
+        let cure = match self {
+            Self::Gone => "the directory does not exist any more; put it back, or grant another",
+            Self::Replaced => "a link or a file has replaced the directory; put the directory back, or grant another",
             Self::PermissionDenied => {
-                "permission denied on the host; let the user that runs belljar read the directory; a new directory at this path can be read after a restart (unless wall = \"off\")"
+                "permission denied on the host; let the user that runs belljar read the directory"
             }
             Self::DriveError => "its drive reports errors; mount it again, or grant another directory",
-        }
+        };
+        let restart = match needs_restart && self != Self::DriveError {
+            true => "; a new directory at this path can be read after a restart (unless wall = \"off\")",
+            false => "",
+        };
+        format!("{cure}{restart}")
     }
 }
 
@@ -80,6 +85,8 @@ pub(super) struct GrantedDirectory {
     ask: bool,
     /// True in a worker process: the front looks for a directory that was replaced.
     is_lent: bool,
+    /// Opens the directory if the second wall hides it.
+    outside: Option<Arc<dyn OutsideOpener>>,
 }
 
 impl GrantedDirectory {
@@ -89,8 +96,8 @@ impl GrantedDirectory {
         let asked = shown(host);
         let found: Arc<Path> = resolve_host_path(host, ambient)?.into();
         let guest: Arc<str> = guest.into();
-        let own = (Arc::clone(&guest), Arc::clone(&found));
-        let root = match run_with_timeout(&found, move || OpenRoot::open(&own.0, &own.1)) {
+        let (own, outside) = ((Arc::clone(&guest), Arc::clone(&found)), ambient.outside.clone());
+        let root = match run_with_timeout(&found, move || OpenRoot::open(&own.0, &own.1, outside.as_deref())) {
             Ok(opened) => {
                 opened.map_err(|errno| open_error(&asked, errno, open_directory::is_openat2_blocked(errno)))?
             }
@@ -100,7 +107,7 @@ impl GrantedDirectory {
             return Err(DirectoryGrantError::OfKernel(asked));
         }
         let last_check = Mutex::new(LastCheck { at: Instant::now(), root: Ok(Arc::new(root)) });
-        Ok(Self { guest, host: found, last_check, ask, is_lent: false })
+        Ok(Self { guest, host: found, last_check, ask, is_lent: false, outside: ambient.outside.clone() })
     }
 
     /// A directory that the front has opened, in a worker process. `host` is its path on the host.
@@ -109,7 +116,7 @@ impl GrantedDirectory {
         let identity = FileIdentity::of(&dir)?;
         let root = OpenRoot::new(&guest, &host, &dir, identity, identity.kind())?;
         let last_check = Mutex::new(LastCheck { at: Instant::now(), root: Ok(Arc::new(root)) });
-        Ok(Self { guest, host, last_check, ask, is_lent: true })
+        Ok(Self { guest, host, last_check, ask, is_lent: true, outside: None })
     }
 
     pub(super) fn guest(&self) -> Arc<str> {
@@ -118,7 +125,8 @@ impl GrantedDirectory {
 
     /// Adds that the directory is unavailable to the record of a call.
     pub(super) fn record_absent(&self, absent: DirectoryUnavailable, record: &CallRecord) {
-        let cure = || Some(absent.cure().to_owned());
+        let needs_restart = !self.outside.as_ref().is_some_and(|outside| outside.is_running());
+        let cure = || Some(absent.cure(needs_restart));
         record.add_decision(NAME, &self.guest, DecisionKind::Unavailable, cure);
     }
 
@@ -140,8 +148,11 @@ impl GrantedDirectory {
                     Ok(known) if known.identity() == identity => Ok(Arc::clone(known)),
                     // A new directory. If it is local, opening it does not block.
                     _ if identity.kind() == FilesystemKind::Local => {
-                        let root = OpenRoot::new(&self.guest, &self.host, &handle, identity, FilesystemKind::Local);
-                        root.map(Arc::new).map_err(DirectoryUnavailable::of)
+                        match OpenRoot::new(&self.guest, &self.host, &handle, identity, FilesystemKind::Local) {
+                            // Another process opens it, and this thread must not wait for that.
+                            Err(Errno::ACCESS) if self.outside.is_some() => return true,
+                            root => root.map(Arc::new).map_err(DirectoryUnavailable::of),
+                        }
                     }
                     _ => return true,
                 }
@@ -164,7 +175,8 @@ impl GrantedDirectory {
                 return check.root.clone();
             }
         }
-        let opened = OpenRoot::open(&self.guest, &self.host).map(Arc::new).map_err(DirectoryUnavailable::of);
+        let opened = OpenRoot::open(&self.guest, &self.host, self.outside.as_deref());
+        let opened = opened.map(Arc::new).map_err(DirectoryUnavailable::of);
         *self.last_check() = LastCheck { at: Instant::now(), root: opened.clone() };
         opened
     }

@@ -7,21 +7,22 @@ use std::sync::Arc;
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
 
-use super::call_state::FsCallState;
+use super::call_state::{CURES, FsCallState};
 use super::config::{self, FsConfig};
 use super::error::DirectoryGrantError;
+use super::granted_directory::{DirectoryUnavailable, GrantedDirectory, resolve_host_path};
 use super::name::Fs;
 use super::root::OpenRoot;
-use super::{functions, granted_directory, hard_links, name};
+use super::{functions, hard_links, name};
 use crate::grants::ambient::Ambient;
 use crate::grants::drive_timeout::run_with_timeout;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::memory_directory::MemoryDirectory;
-use crate::model::{Consent, DecisionKind, command};
+use crate::model::{Consent, DecisionKind, MountName, command};
 
 /// The granted directories of a mount.
 pub struct FsMountState {
-    directories: Vec<granted_directory::GrantedDirectory>,
+    directories: Vec<GrantedDirectory>,
 }
 
 const CONSENT_CURE: &str = "a person has to consent to each read, in a client that supports elicitation (MCP 2026-07-28); to allow it permanently, run: ";
@@ -29,13 +30,25 @@ const CONSENT_CURE: &str = "a person has to consent to each read, in a client th
 const HIDDEN: &str = "a directory that is granted by fs has the same guest path and hides it; grant the directory under another guest path";
 
 impl FsMountState {
+    /// The cure of a decision that a worker process of `mount` made. A person may paste a cure into a shell, so the words
+    /// of a worker are only compared with those that belljar has. `None` if it has no such cure.
+    pub(in crate::grants) fn cure_of_worker(&self, mount: &MountName, target: &str, said: &str) -> Option<String> {
+        if said.starts_with(CONSENT_CURE) {
+            let asks = |one: &GrantedDirectory| one.needs_consent() && *one.guest() == *target;
+            return self.directories.iter().any(asks).then(|| consent_cure(mount, target));
+        }
+        let absent = DirectoryUnavailable::ALL.into_iter().map(|absent| absent.cure(false));
+        let all = CURES.into_iter().chain([HIDDEN]).map(|cure| cure.replace("NAME", mount.as_str()));
+        all.chain(absent).find(|cure| cure == said)
+    }
+
     /// A mount with these directories.
-    pub(super) fn new(directories: Vec<granted_directory::GrantedDirectory>) -> Self {
+    pub(super) fn new(directories: Vec<GrantedDirectory>) -> Self {
         Self { directories }
     }
 
     /// The directories.
-    pub(super) fn directories(&self) -> &[granted_directory::GrantedDirectory] {
+    pub(super) fn directories(&self) -> &[GrantedDirectory] {
         &self.directories
     }
 }
@@ -56,17 +69,13 @@ impl Grant for Fs {
 
     fn configure(config: &FsConfig, ambient: &Ambient) -> Result<FsMountState, DirectoryGrantError> {
         let open = |(guest, granted): (&String, &config::DirectoryConfig)| {
-            granted_directory::GrantedDirectory::open(guest, &granted.path, granted.ask, ambient)
+            GrantedDirectory::open(guest, &granted.path, granted.ask, ambient)
         };
         Ok(FsMountState { directories: config.0.iter().map(open).collect::<Result<_, _>>()? })
     }
 
     fn directories(config: &FsConfig, ambient: &Ambient) -> Vec<PathBuf> {
-        config
-            .0
-            .values()
-            .filter_map(|granted| granted_directory::resolve_host_path(&granted.path, ambient).ok())
-            .collect()
+        config.0.values().filter_map(|granted| resolve_host_path(&granted.path, ambient).ok()).collect()
     }
 
     /// Files are read-only.
@@ -90,7 +99,7 @@ impl Grant for Fs {
     }
 
     fn host_path(config: &FsConfig, name: &str, ambient: &Ambient) -> Option<PathBuf> {
-        granted_directory::resolve_host_path(&config.0.get(name)?.path, ambient).ok()
+        resolve_host_path(&config.0.get(name)?.path, ambient).ok()
     }
 
     fn warnings(mount: &FsMountState) -> Vec<String> {
@@ -103,8 +112,7 @@ impl Grant for Fs {
             let consent = Consent { grant: Self::NAME.into(), target: directory.guest().to_string() };
             if directory.needs_consent() && !scope.consent.contains(&consent) {
                 // Without consent the guest does not see the directory.
-                let line = || command::line(["grant", scope.mount.as_str(), "--fs", &consent.target]);
-                let cure = || Some(format!("{CONSENT_CURE}{}", line()));
+                let cure = || Some(consent_cure(scope.mount, &consent.target));
                 scope.record.add_decision(Self::NAME, &consent.target, DecisionKind::Denied, cure);
                 scope.record.request_consent(consent);
                 continue;
@@ -118,6 +126,11 @@ impl Grant for Fs {
         let memory = visible_memory(&roots, scope);
         FsCallState::new(roots, memory, scope.mount.clone(), scope.record.clone(), scope.thread.clone())
     }
+}
+
+/// The cure of a directory that needs a consent.
+fn consent_cure(mount: &MountName, guest: &str) -> String {
+    format!("{CONSENT_CURE}{}", command::line(["grant", mount.as_str(), "--fs", guest]))
 }
 
 /// The directories of files in memory that the guest sees. A granted directory hides one with the same guest path: which
@@ -135,7 +148,7 @@ fn visible_memory(roots: &[Arc<OpenRoot>], scope: &CallScope<'_>) -> Vec<Arc<dyn
 }
 
 /// Warnings for the operator about one directory.
-fn warnings(directory: &granted_directory::GrantedDirectory) -> Vec<String> {
+fn warnings(directory: &GrantedDirectory) -> Vec<String> {
     let Ok(root) = directory.root(false) else { return Vec::new() };
     let guest = directory.guest();
     if root.may_stall() {

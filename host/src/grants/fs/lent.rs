@@ -23,6 +23,7 @@ pub struct DirectoryLoan {
 }
 
 /// The directories that a worker process has.
+#[derive(Default)]
 pub struct LentDirectories(Vec<Option<Arc<OpenRoot>>>);
 
 impl LentDirectories {

@@ -1,10 +1,13 @@
 //! Opens directories of the host by their absolute paths.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
+
+use crate::grants::mountinfo::FileIdentity;
 
 /// An `O_PATH` handle of the directory at an absolute path. Refuses symbolic links. May wait for the drive.
 pub(super) fn open_canonical(path: &Path) -> Result<File, Errno> {
@@ -22,6 +25,19 @@ pub(super) fn open_canonical_cached(path: &Path) -> Result<File, Errno> {
 pub(super) fn reopen_for_reading(handle: &File) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(handle, c".", flags, Mode::empty()).map(Into::into)
+}
+
+/// Opens the directory at an absolute path without symbolic links for reading. Refuses file systems of the kernel. May
+/// wait for the drive.
+///
+/// # Errors
+/// If there is no such directory, or the system refuses it.
+pub fn open_for_reading(path: &Path) -> Result<OwnedFd, Errno> {
+    let handle = open_canonical(path)?;
+    if FileIdentity::of(&handle)?.kind().is_forbidden() {
+        return Err(Errno::ACCESS);
+    }
+    reopen_for_reading(&handle).map(Into::into)
 }
 
 /// True if the system call `openat2` itself fails with `errno`, even for a path that needs no permission.

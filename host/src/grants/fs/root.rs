@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::open_directory;
 use crate::grants::mountinfo::{FileIdentity, FilesystemKind};
+use crate::grants::outside::OutsideOpener;
 
 /// A granted directory as it was when it was opened.
 #[derive(Debug)]
@@ -30,21 +31,26 @@ impl OpenRoot {
         identity: FileIdentity,
         kind: FilesystemKind,
     ) -> Result<Self, Errno> {
-        Ok(Self {
-            guest: Arc::clone(guest),
-            host: Arc::clone(host),
-            dir: Arc::new(open_directory::reopen_for_reading(handle)?),
-            identity,
-            kind,
-            user: rustix::process::geteuid().as_raw(),
-        })
+        Ok(Self::of(guest, host, open_directory::reopen_for_reading(handle)?, identity, kind))
     }
 
-    /// Opens the directory at the path. May wait for the drive.
-    pub(super) fn open(guest: &Arc<str>, host: &Arc<Path>) -> Result<Self, Errno> {
+    /// A directory that is open for reading.
+    fn of(guest: &Arc<str>, host: &Arc<Path>, dir: File, identity: FileIdentity, kind: FilesystemKind) -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        Self { guest: Arc::clone(guest), host: Arc::clone(host), dir: Arc::new(dir), identity, kind, user }
+    }
+
+    /// Opens the directory at the path. May wait for the drive. If the second wall hides the directory, asks `outside`.
+    pub(super) fn open(guest: &Arc<str>, host: &Arc<Path>, outside: Option<&dyn OutsideOpener>) -> Result<Self, Errno> {
         let handle = open_directory::open_canonical(host)?;
         let identity = FileIdentity::of(&handle)?;
-        Self::new(guest, host, &handle, identity, identity.kind())
+        let opened = Self::new(guest, host, &handle, identity, identity.kind());
+        let (Err(Errno::ACCESS), Some(outside)) = (&opened, outside) else { return opened };
+        let dir = outside.open_directory(host);
+        let dir = File::from(dir.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS))?);
+        // The path may lead to another directory by now.
+        let identity = FileIdentity::of(&dir)?;
+        Ok(Self::of(guest, host, dir, identity, identity.kind()))
     }
 
     /// The guest path.

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use tokio::net::TcpStream;
@@ -10,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::host::Host;
 use super::{Network, Resolver, address};
+use crate::grants::outside::OutsideOpener;
 use crate::model::Guard;
 
 /// The most addresses of one host that are tried.
@@ -91,7 +93,7 @@ pub(in crate::grants) async fn dial(
     if addresses.is_empty() {
         return Err(DialError::Own);
     }
-    let tcp = connect(&addresses, deadline).await?;
+    let tcp = connect(&addresses, network.outside.as_ref(), deadline).await?;
     // The peer's address may have another spelling than the checked one. No byte has been sent yet.
     if tcp.peer_addr().is_ok_and(|peer| is_own(&peer)) {
         return Err(DialError::Own);
@@ -112,20 +114,41 @@ async fn resolve(resolver: &Resolver, host: &Host) -> Result<Vec<IpAddr>, DialEr
 }
 
 /// Connects to the first of `addresses` that answers. Divides the remaining time among the remaining addresses.
-async fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, DialError> {
+async fn connect(
+    addresses: &[SocketAddr],
+    outside: Option<&Arc<dyn OutsideOpener>>,
+    deadline: Instant,
+) -> Result<TcpStream, DialError> {
     let mut last = DialError::Unavailable;
     for (at, address) in addresses.iter().enumerate() {
         let now = Instant::now();
         let remaining = u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
         let until = now + deadline.saturating_duration_since(now) / remaining;
-        #[expect(clippy::disallowed_methods, reason = "an address that a grant allows and that was just checked")]
-        match timeout_at(until, TcpStream::connect(address)).await {
+        match timeout_at(until, connect_to(*address, outside)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = (&error).into(),
             Err(_) => last = DialError::TimedOut,
         }
     }
     Err(last)
+}
+
+/// Connects to one address. If the second wall hides its port, asks `outside` to begin the connection.
+async fn connect_to(address: SocketAddr, outside: Option<&Arc<dyn OutsideOpener>>) -> io::Result<TcpStream> {
+    #[expect(clippy::disallowed_methods, reason = "an address that a grant allows and that was just checked")]
+    let connected = TcpStream::connect(address).await;
+    let outside = match (&connected, outside) {
+        (Err(error), Some(outside)) if error.kind() == io::ErrorKind::PermissionDenied => Arc::clone(outside),
+        _ => return connected,
+    };
+    let socket = tokio::task::spawn_blocking(move || outside.connect(address)).await.map_err(io::Error::other)??;
+    let stream = TcpStream::from_std(socket.into())?;
+    // connect(2): the socket becomes writable when the connection is made or refused.
+    stream.writable().await?;
+    match stream.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(stream),
+    }
 }
 
 impl From<&io::Error> for DialError {

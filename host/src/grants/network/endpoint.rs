@@ -4,6 +4,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -40,6 +41,17 @@ pub(in crate::grants) struct ConnectionScope {
     pub(in crate::grants) record: CallRecord,
     /// The deadline of the call.
     pub(in crate::grants) deadline: Instant,
+}
+
+impl ConnectionScope {
+    /// How much longer than a call the work for it may last. The end of the call comes first: otherwise the guest would
+    /// hear that its request or its connection failed, and could answer so.
+    pub(in crate::grants) const GRACE: Duration = Duration::from_millis(500);
+
+    /// When belljar gives up what it does for the connection.
+    pub(in crate::grants) fn end(&self) -> Instant {
+        self.deadline + Self::GRACE
+    }
 }
 
 /// A connection, or why there is none.

@@ -31,7 +31,7 @@ impl Route {
     pub(in crate::grants) async fn dial(&self, scope: &ConnectionScope) -> Result<TcpStream, ConnectFailure> {
         let Self { host, port, networks, .. } = self;
         let destination = Destination { host, port: *port, networks, own_ports: false };
-        dial(&self.network, &self.resolver, destination, scope.deadline).await.map_err(|error| match error {
+        dial(&self.network, &self.resolver, destination, scope.end()).await.map_err(|error| match error {
             DialError::Prohibited(address) => {
                 let address = address.to_string();
                 let own = self.flags.iter().map(String::as_str);

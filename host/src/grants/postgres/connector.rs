@@ -21,7 +21,7 @@ pub(super) struct PostgresConnector(pub(super) Arc<DatabaseServer>);
 impl Connector for PostgresConnector {
     fn connect(self: Arc<Self>, scope: ConnectionScope) -> Connecting {
         Box::pin(async move {
-            let reached = tokio::time::timeout_at(scope.deadline, self.0.reach(&scope)).await;
+            let reached = tokio::time::timeout_at(scope.end(), self.0.reach(&scope)).await;
             let late = |_| ConnectFailure::Unavailable("it does not answer in time".to_owned());
             let server = reached.map_err(late)??;
             if !self.0.credentials.is_read_only {

@@ -140,7 +140,7 @@ impl Relay {
             settings.push((READ_ONLY.to_owned(), "on".to_owned()));
         }
         let login = log_in(&mut self.server, &mut self.from_server, credentials, &settings, self.batch.is_read_only);
-        let session = match tokio::time::timeout_at(self.scope.deadline, login).await {
+        let session = match tokio::time::timeout_at(self.scope.end(), login).await {
             Ok(Ok(session)) => session,
             Ok(Err(error)) => {
                 let message = error.to_string();

@@ -33,7 +33,7 @@ impl DatabaseServer {
         tcp.write_all_buf(&mut request).await.map_err(lost)?;
         // Exactly one byte: what follows belongs to TLS, whoever sent it.
         match tcp.read_u8().await.map_err(lost)? {
-            b'S' => Ok(Box::new(self.route.secure(config, tcp, scope.deadline).await?)),
+            b'S' => Ok(Box::new(self.route.secure(config, tcp, scope.end()).await?)),
             b'N' => Err(ConnectFailure::Failed(
                 "the server has no TLS; turn it on there (ssl = on), or set  tls = false  in the grant if it runs on this machine"
                     .to_owned(),

@@ -21,6 +21,12 @@ use crate::grants::tcp;
 use crate::model::limits::Traffic;
 use crate::model::{DecisionKind, text};
 
+/// The cure of a lookup of what is no name.
+const NO_NAME: &str = "nothing allows this: it is not the name of a host";
+
+/// The words before the name in the target of a lookup.
+const LOOKUP: &str = "name lookup of ";
+
 /// The cure of what no grant allows.
 const NEVER: &str = "nothing allows this: a provider may only connect, by TCP or HTTP, to what the operator named";
 
@@ -74,14 +80,13 @@ impl SocketsCallState {
             Ok((Host::Ip(address), None)) => return Ok(address),
             Ok((host, None)) => host,
             _ => {
-                self.deny(&lookup_of(name), "nothing allows this: it is not the name of a host".to_owned());
+                self.deny(&lookup_of(name), NO_NAME.to_owned());
                 return Err(ErrorCode::InvalidArgument);
             }
         };
         let Host::Name(name) = &host else { return Err(ErrorCode::InvalidArgument) };
         self.mount_state.address_of(name).ok_or_else(|| {
-            let cure = suggestion(&format!("{name}:PORT")).cure(self.scope.mount.as_str());
-            self.deny(&lookup_of(name), format!("{cure}, with the port of the server"));
+            self.deny(&lookup_of(name), cure_of_lookup(self.scope.mount.as_str(), name));
             ErrorCode::AccessDenied
         })
     }
@@ -146,11 +151,11 @@ async fn run(
     scope: ConnectionScope,
     connections: usize,
 ) -> Result<OpenConnection, ErrorCode> {
-    let ConnectionScope { record, deadline, .. } = scope.clone();
+    let (record, end) = (scope.record.clone(), scope.end());
     let action = format!("connect {endpoint}");
     let tell = |kind, why: String| record.add_decision(endpoint.kind, &action, kind, || Some(why));
     let slots = mount_state.connection_slots.get(connections).acquire_owned();
-    let slot = timeout_at(deadline, slots).await.ok().and_then(Result::ok).ok_or(ErrorCode::NewSocketLimit)?;
+    let slot = timeout_at(end, slots).await.ok().and_then(Result::ok).ok_or(ErrorCode::NewSocketLimit)?;
     let key = (endpoint.host.to_string(), endpoint.port);
     if let Err(pause) = mount_state.upstreams.check(&key, Instant::now()) {
         tell(DecisionKind::Unavailable, describe_pause(pause));
@@ -177,7 +182,25 @@ async fn run(
 }
 
 fn lookup_of(name: &str) -> String {
-    format!("name lookup of {}", text::excerpt(name, MAX_NAME_CHARS))
+    format!("{LOOKUP}{}", text::excerpt(name, MAX_NAME_CHARS))
+}
+
+fn cure_of_lookup(mount: &str, name: &str) -> String {
+    format!("{}, with the port of the server", suggestion(&format!("{name}:PORT")).cure(mount))
+}
+
+/// The cure of a refusal that a worker process of `mount` reports with these words. Only its target counts: a person may
+/// paste a cure into a shell.
+pub(in crate::grants) fn cure_of_refusal(mount: &str, target: &str, said: &str) -> Option<String> {
+    if let Some(known) = [NEVER, NO_NAME].into_iter().find(|known| *known == said) {
+        return Some(known.to_owned());
+    }
+    if let Some(name) = target.strip_prefix(LOOKUP) {
+        let (Host::Name(name), None) = parse_host_and_port(name).ok()? else { return None };
+        return Some(cure_of_lookup(mount, &name));
+    }
+    let (host, Some(port)) = parse_host_and_port(target.strip_prefix("connect ")?).ok()? else { return None };
+    Some(suggestion(&format!("{host}:{port}")).cure(mount))
 }
 
 /// The grant of a TCP connection to `target`.

@@ -20,6 +20,8 @@ pub(super) struct FrontConnection {
     unread: Bytes,
     is_read_over: bool,
     is_write_over: bool,
+    /// True after the front has closed its end. What it sent before can still be read.
+    is_closed: bool,
 }
 
 impl FrontConnection {
@@ -37,7 +39,22 @@ impl FrontConnection {
             }
         }
         let writer = FrameWriter::new(&stream);
-        Ok(Self { reader, writer, unread: Bytes::new(), is_read_over: false, is_write_over: false })
+        Ok(Self { reader, writer, unread: Bytes::new(), is_read_over: false, is_write_over: false, is_closed: false })
+    }
+
+    /// Sends what waits. After the front has closed its end, nothing is sent and nothing fails: as with TCP, the guest reads
+    /// what was sent to it, and then the end.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_closed {
+            return Poll::Ready(Ok(()));
+        }
+        match ready!(self.writer.poll_flush(cx)) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                self.is_closed = true;
+                Poll::Ready(Ok(()))
+            }
+            sent => Poll::Ready(sent),
+        }
     }
 }
 
@@ -56,6 +73,7 @@ impl AsyncRead for FrontConnection {
                 Some(ConnectionFrame::Data(piece)) => self.unread = piece.0,
                 Some(ConnectionFrame::End) => self.is_read_over = true,
                 Some(ConnectionFrame::Failed) | None => {
+                    self.is_read_over = self.is_closed;
                     return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
                 }
             }
@@ -68,30 +86,33 @@ impl AsyncRead for FrontConnection {
 
 impl AsyncWrite for FrontConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.is_write_over {
+        if self.is_write_over || (self.is_closed && self.is_read_over) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        ready!(self.writer.poll_flush(cx))?;
+        ready!(self.poll_send(cx))?;
         let length = bytes.len().min(MAX_PIECE_BYTES);
+        if self.is_closed {
+            return Poll::Ready(Ok(length));
+        }
         let piece = BytePiece(bytes.copy_to_bytes(length));
         self.writer.start(&ConnectionFrame::Data(piece)).map_err(reset)?;
         // What cannot be sent now waits for the next flush.
-        if let Poll::Ready(Err(error)) = self.writer.poll_flush(cx) {
+        if let Poll::Ready(Err(error)) = self.poll_send(cx) {
             return Poll::Ready(Err(error));
         }
         Poll::Ready(Ok(length))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.writer.poll_flush(cx)
+        self.poll_send(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.writer.poll_flush(cx))?;
-        if !self.is_write_over {
-            self.is_write_over = true;
+        ready!(self.poll_send(cx))?;
+        if !self.is_write_over && !self.is_closed {
             self.writer.start(&ConnectionFrame::End).map_err(reset)?;
         }
-        self.writer.poll_flush(cx)
+        self.is_write_over = true;
+        self.poll_send(cx)
     }
 }

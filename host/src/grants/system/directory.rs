@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::config::SystemConfig;
-use super::editor::suggestion;
+use super::editor::cure_of_file;
 use super::name::{GUEST, NAME};
 use super::parts::SystemPart;
 use super::snapshots::SystemSnapshots;
@@ -38,6 +38,6 @@ impl MemoryDirectory for SystemDirectory {
     }
 
     fn cure(&self, mount: &str, name: &str) -> Option<String> {
-        Some(suggestion(SystemPart::of_file(name)?.word()).cure(mount))
+        cure_of_file(mount, name)
     }
 }

@@ -22,6 +22,11 @@ pub(super) fn suggestion(word: &str) -> GrantSuggestion {
     }
 }
 
+/// The cure of a refusal to open a file of `/system`, by the name of the file. `None` if there is no such file.
+pub fn cure_of_file(mount: &str, name: &str) -> Option<String> {
+    Some(suggestion(SystemPart::of_file(name)?.word()).cure(mount))
+}
+
 fn check_part(word: &str) -> Result<String, KindError> {
     Ok(SystemPart::parse(word)?.word().to_owned())
 }

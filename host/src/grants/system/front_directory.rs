@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::editor::suggestion;
+use super::editor::cure_of_file;
 use super::name::{GUEST, NAME};
 use super::parts::SystemPart;
 use crate::grants::memory_directory::{MemoryDirectory, MemoryFile, MemoryFileError};
@@ -33,6 +33,6 @@ impl MemoryDirectory for FrontSystemDirectory {
     }
 
     fn cure(&self, mount: &str, name: &str) -> Option<String> {
-        Some(suggestion(SystemPart::of_file(name)?.word()).cure(mount))
+        cure_of_file(mount, name)
     }
 }

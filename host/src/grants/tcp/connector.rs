@@ -22,7 +22,7 @@ impl Connector for TcpConnector {
             // The protocol is unknown, so anything that the guest sends may change something.
             scope.record.act();
             let Some(config) = &self.tls else { return Ok(Box::new(tcp) as Box<dyn ByteStream>) };
-            Ok(Box::new(self.route.secure(config, tcp, scope.deadline).await?) as Box<dyn ByteStream>)
+            Ok(Box::new(self.route.secure(config, tcp, scope.end()).await?) as Box<dyn ByteStream>)
         })
     }
 }

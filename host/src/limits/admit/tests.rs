@@ -245,7 +245,7 @@ fn refusal<T>(counted: Result<T, ReadError>) -> (String, Duration) {
 #[tokio::test(start_paused = true)]
 async fn a_caller_above_its_rate_learns_when_to_retry() {
     let limits = CallerLimits { rate: Rate { rate: 1, burst: 2 }, concurrency: None };
-    let admission = admission(1).with_callers(limits);
+    let admission = admission(1).with_callers(limits, Arc::new(MemoryQuotas::default()));
     for (own, other) in [
         (CallerId::Connection(1), CallerId::Connection(2)),
         (CallerId::Principal(key("a").id()), CallerId::Principal(key("b").id())),
@@ -346,7 +346,10 @@ async fn principals_at_their_quota_do_not_delay_an_honest_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_principal_above_its_concurrency_is_told_so() {
-    let admission = admission(8).with_callers(CallerLimits { concurrency: Some(1), ..CallerLimits::default() });
+    let admission = admission(8).with_callers(
+        CallerLimits { concurrency: Some(1), ..CallerLimits::default() },
+        Arc::new(MemoryQuotas::default()),
+    );
     let gate = gate(8);
     let ask = async |principal: &Principal| {
         let origin = CallOrigin { caller: CallerId::Principal(principal.id()), breaker_scope: 0 };

@@ -1,6 +1,7 @@
 //! `list_resources`: the resources or templates, in pages that fit into a model's context.
 
 use rmcp::model::{ErrorData, Tool};
+use serde::Serialize;
 use serde_json::json;
 
 use super::super::context::RequestContext;
@@ -13,6 +14,7 @@ use super::entry::{ToolContent, ToolEntry, text_bytes};
 use super::page::{LIMITS, PAGE_LENGTH, ToolPage, content, notice_line};
 use super::{below, mount};
 use crate::catalog::listing::Listed;
+use crate::gateway::OutdatedList;
 use crate::model::{MountName, Resource, Template};
 use crate::policy::Action;
 
@@ -82,9 +84,39 @@ pub(super) async fn run(
         true => page::<Template>(handler, context, kind, start, ToolEntry::of_template).await,
         false => page::<Resource>(handler, context, kind, start, ToolEntry::of).await,
     };
+    let page = page.map_err(|OutdatedList| fault::bad_cursor(&cursor::BadCursor::Outdated))?;
     let content = content(page, templates);
     quota.charge(text_bytes(&content)).await;
     Ok(content)
+}
+
+/// A hash of the entries of the catalog's page that earlier pages of the tool showed. Replicas compare it.
+struct ShownBefore {
+    hasher: Option<blake3::Hasher>,
+    has_any: bool,
+}
+
+impl ShownBefore {
+    fn new(is_checked: bool) -> Self {
+        Self { hasher: is_checked.then(blake3::Hasher::new), has_any: false }
+    }
+
+    fn add(&mut self, entry: &impl Serialize) {
+        if let Some(hasher) = &mut self.hasher {
+            // Strings and numbers always serialise, and hashing cannot fail.
+            let _ = serde_json::to_writer(hasher, entry);
+            self.has_any = true;
+        }
+    }
+
+    /// 0 before the first entry, and if nothing is checked.
+    fn hash(&self) -> u64 {
+        let mut hash = [0; 8];
+        if let Some(hasher) = self.hasher.as_ref().filter(|_| self.has_any) {
+            hasher.finalize_xof().fill(&mut hash);
+        }
+        u64::from_le_bytes(hash)
+    }
 }
 
 /// Cuts a page of the tool out of the catalog's pages, which are larger. The next page begins at a page of the catalog
@@ -95,29 +127,44 @@ async fn page<T: Listed>(
     kind: CursorKind,
     mut start: cursor::ToolPosition,
     shown: fn(T, &MountName) -> ToolEntry,
-) -> ToolPage {
+) -> Result<ToolPage, OutdatedList> {
     let mut page = ToolPage::default();
     let limit = usize::try_from(start.limit).unwrap_or(LIMITS.1);
     for _ in 0..MAX_CATALOG_PAGES {
-        let listing = handler.gateway.list::<T>(&context.caller, start.position.clone(), start.only.as_ref()).await;
+        let (position, only) = (start.position.clone(), start.only.as_ref());
+        let listing = handler.gateway.list_from::<T>(&context.caller, position, only).await?;
+        let mut entries = listing.entries.into_iter().peekable();
+        let mut before = ShownBefore::new(handler.gateway.checks_cursors());
+        entries.by_ref().take(start.skip as usize).for_each(|(entry, _)| before.add(&entry));
+        if before.hash() != start.before {
+            return Err(OutdatedList);
+        }
         // Only the first part of a catalog's page repeats its notices.
         if start.skip == 0 {
             page.notices.extend(listing.notices.iter().map(|(mount, notice)| notice_line(mount, notice)));
         }
         let (mut taken, mut characters) = (0u32, 0);
-        let mut entries = listing.entries.into_iter().skip(start.skip as usize).peekable();
         while page.entries.len() < limit
             && characters < PAGE_LENGTH
             && let Some((entry, mount)) = entries.next()
         {
+            before.add(&entry);
             let entry = shown(entry, &mount);
             characters += entry.estimated_length();
             page.entries.push(entry);
             taken += 1;
         }
         let next = match entries.peek() {
-            Some(_) => Some(cursor::ToolPosition { skip: start.skip.saturating_add(taken), ..start.clone() }),
-            None => listing.next.map(|next| cursor::ToolPosition { position: Some(next), skip: 0, ..start.clone() }),
+            Some(_) => {
+                let (skip, before) = (start.skip.saturating_add(taken), before.hash());
+                Some(cursor::ToolPosition { skip, before, ..start.clone() })
+            }
+            None => listing.next.map(|next| cursor::ToolPosition {
+                position: Some(next),
+                skip: 0,
+                before: 0,
+                ..start.clone()
+            }),
         };
         page.next = next.as_ref().map(|next| handler.cursors.seal_tool_position(kind, &context.caller.principal, next));
         match next {
@@ -125,5 +172,5 @@ async fn page<T: Listed>(
             _ => break,
         }
     }
-    page
+    Ok(page)
 }

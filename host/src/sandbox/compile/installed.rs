@@ -19,6 +19,11 @@ impl InstalledCode {
         Self(dir)
     }
 
+    /// The directory of the code.
+    pub(super) fn directory(&self) -> &Dir {
+        &self.0
+    }
+
     fn name(digest: &Digest) -> String {
         format!("{}.cwasm", digest.hex())
     }

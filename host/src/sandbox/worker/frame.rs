@@ -8,9 +8,10 @@ use std::convert::Infallible;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::buffer::spare_capacity;
+use postcard::ser_flavors::Flavor;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv,
@@ -22,14 +23,23 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
+use crate::limits::malloc_trim;
+
 /// Bytes before the body.
 const HEADER: usize = 5;
 
 /// The most descriptors of one frame. Linux takes at most 253 at once.
 pub(in crate::sandbox) const MAX_FILES: usize = 250;
 
-/// Bytes that are read at once.
+/// Bytes that are read at once, and that a reader keeps for its frames.
 const CHUNK: usize = 64 << 10;
+
+/// A buffer for frames that are longer than [`CHUNK`], for all readers of this process. To clear new memory for each of
+/// them costs more than to receive them.
+static LARGE_BUFFER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+/// The most bytes that this buffer keeps.
+const MAX_KEPT: usize = 4 << 20;
 
 /// A frame cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +74,30 @@ fn watch(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(watched?)
 }
 
+/// Room for the parts of a message that are not an answer, in bytes.
+const SMALL: usize = 512;
+
+/// Collects the body of a frame.
+struct FrameBody(Vec<u8>);
+
+impl Flavor for FrameBody {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
+}
+
 /// A frame that waits for the socket.
 struct WaitingFrame {
     bytes: Vec<u8>,
@@ -90,7 +124,22 @@ impl MessageSender {
     /// # Errors
     /// If the message cannot be written as a frame, or the other side is gone.
     pub(in crate::sandbox) fn send<T: Serialize>(&self, message: &T, files: Vec<OwnedFd>) -> Result<(), MessageError> {
-        let mut bytes = postcard::to_extend(message, vec![0; HEADER])?;
+        self.send_sized(message, SMALL, files)
+    }
+
+    /// [`MessageSender::send`] for a message of about `size` bytes.
+    ///
+    /// # Errors
+    /// As [`MessageSender::send`].
+    pub(in crate::sandbox) fn send_sized<T: Serialize>(
+        &self,
+        message: &T,
+        size: usize,
+        files: Vec<OwnedFd>,
+    ) -> Result<(), MessageError> {
+        let mut bytes = Vec::with_capacity(size.saturating_add(SMALL));
+        bytes.extend([0; HEADER]);
+        let mut bytes = postcard::serialize_with_flavor(message, FrameBody(bytes))?;
         let body = bytes.len().saturating_sub(HEADER);
         let too_long = || MessageError::TooLong { length: body, most: u32::MAX as usize };
         let length = u32::try_from(body).map_err(|_| too_long())?.to_le_bytes();
@@ -150,6 +199,12 @@ impl MessageSender {
     }
 }
 
+impl Drop for WaitingFrame {
+    fn drop(&mut self) {
+        note_freed(&self.bytes);
+    }
+}
+
 impl WaitingFrame {
     /// Sends the rest of the frame. False if the socket takes no more now.
     fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
@@ -183,28 +238,52 @@ impl WaitingFrame {
 /// The receiving half of a socket.
 pub(in crate::sandbox) struct MessageReader {
     socket: AsyncFd<OwnedFd>,
-    /// Received bytes, of which those before `used` belong to earlier frames.
+    /// Received bytes from `used` to `filled`. Those before belong to earlier frames, and those behind are room.
     buffer: Vec<u8>,
     used: usize,
+    filled: usize,
     /// Received descriptors. `None` if this side takes none.
     files: Option<VecDeque<OwnedFd>>,
-    /// The most bytes of a body.
-    most: usize,
+    most: FrameLimit,
+}
+
+/// The most bytes of a body that a reader takes.
+#[derive(Clone)]
+pub(in crate::sandbox) struct FrameLimit(Arc<AtomicUsize>);
+
+impl FrameLimit {
+    /// At most `most` bytes.
+    pub(in crate::sandbox) fn new(most: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(most)))
+    }
+
+    /// Allows at least `most` bytes from now on.
+    pub(in crate::sandbox) fn raise(&self, most: usize) {
+        self.0.fetch_max(most, Ordering::Relaxed);
+    }
 }
 
 impl MessageReader {
-    /// The receiving half of a non-blocking socket, for frames of at most `most` bytes, without descriptors.
+    /// The receiving half of a non-blocking socket, for frames within a limit, without descriptors.
     ///
     /// # Errors
     /// If the runtime cannot watch the socket.
-    pub(in crate::sandbox) fn new(socket: OwnedFd, most: usize) -> io::Result<Self> {
+    pub(in crate::sandbox) fn new(socket: OwnedFd, most: FrameLimit) -> io::Result<Self> {
         let socket = watch(socket, Interest::READABLE)?;
-        Ok(Self { socket, buffer: Vec::new(), used: 0, files: None, most })
+        Ok(Self { socket, buffer: Vec::new(), used: 0, filled: 0, files: None, most })
     }
 
     /// The same, and takes descriptors.
     pub(in crate::sandbox) fn with_files(self) -> Self {
         Self { files: Some(VecDeque::new()), ..self }
+    }
+
+    /// The same reader, watched by the runtime of this thread.
+    ///
+    /// # Errors
+    /// If the runtime cannot watch the socket.
+    pub(in crate::sandbox) fn moved(self) -> io::Result<Self> {
+        Ok(Self { socket: watch(self.socket.into_inner(), Interest::READABLE)?, ..self })
     }
 
     /// The next message and its descriptors. `None` at the end of the socket.
@@ -218,8 +297,9 @@ impl MessageReader {
             return Ok(None);
         }
         let (length, count) = self.header();
-        if length > self.most {
-            return Err(MessageError::TooLong { length, most: self.most });
+        let most = self.most.0.load(Ordering::Relaxed);
+        if length > most {
+            return Err(MessageError::TooLong { length, most });
         }
         if !self.fill(HEADER + length).await? {
             return Err(MessageError::Truncated);
@@ -227,11 +307,11 @@ impl MessageReader {
         let start = self.used + HEADER;
         let message = postcard::from_bytes(self.buffer.get(start..start + length).unwrap_or_default())?;
         self.used = start + length;
-        if self.used == self.buffer.len() {
-            self.used = 0;
-            self.buffer.clear();
-            // A large answer must not keep its memory.
-            self.buffer.shrink_to(CHUNK);
+        if self.used == self.filled {
+            (self.used, self.filled) = (0, 0);
+            if self.buffer.len() > CHUNK {
+                keep(std::mem::take(&mut self.buffer));
+            }
         }
         let files = match &mut self.files {
             Some(files) if files.len() >= count => files.drain(..count).collect(),
@@ -251,34 +331,55 @@ impl MessageReader {
 
     /// Receives until `wanted` bytes wait. False if the socket ended before the first of them.
     async fn fill(&mut self, wanted: usize) -> Result<bool, MessageError> {
-        while self.buffer.len() - self.used < wanted {
-            if self.used > 0 {
-                self.buffer.drain(..self.used);
-                self.used = 0;
-            }
-            let before = self.buffer.len();
-            // The length is bounded, and memory that no byte has reached costs nothing.
-            self.buffer.reserve(wanted.saturating_sub(before).max(CHUNK));
+        while self.filled - self.used < wanted {
+            self.make_room(wanted);
             match self.receive().await? {
-                0 if before == 0 => return Ok(false),
+                0 if self.filled == 0 => return Ok(false),
                 0 => return Err(MessageError::Truncated),
-                _ => {}
+                count => self.filled += count,
             }
         }
         Ok(true)
     }
 
-    /// Receives bytes into the free capacity of the buffer.
+    /// Moves the bytes that wait to the front of a buffer with room for `wanted` bytes.
+    fn make_room(&mut self, wanted: usize) {
+        if self.used > 0 {
+            self.buffer.copy_within(self.used..self.filled, 0);
+            (self.used, self.filled) = (0, self.filled - self.used);
+        }
+        let size = wanted.max(CHUNK);
+        if self.buffer.len() >= size {
+            return;
+        }
+        let mut larger = Vec::new();
+        if size > CHUNK {
+            larger = std::mem::take(&mut *LARGE_BUFFER.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        if larger.len() < size {
+            // The length is bounded, and new memory that no byte has reached costs nothing.
+            larger = vec![0; size];
+        }
+        larger.iter_mut().zip(self.buffer.iter().take(self.filled)).for_each(|(to, from)| *to = *from);
+        self.buffer = larger;
+    }
+
+    /// Receives bytes into the room of the buffer.
     async fn receive(&mut self) -> io::Result<usize> {
-        let Self { socket, buffer, files, .. } = self;
+        let Self { socket, buffer, files, filled, .. } = self;
         loop {
             let mut guard = socket.readable().await?;
-            let room = buffer.capacity() - buffer.len();
-            match receive_now(guard.get_inner().as_fd(), buffer, files.as_mut()) {
+            let room = buffer.get_mut(*filled..).unwrap_or_default();
+            let size = room.len();
+            let received = match files.as_mut() {
+                Some(files) => receive_with_files(guard.get_inner().as_fd(), room, files),
+                None => recv(guard.get_inner().as_fd(), room, RecvFlags::DONTWAIT).map(|(count, _)| count),
+            };
+            match received {
                 Ok(count) => {
                     // The socket is empty. Without this, the next read would find that out. A read also stops before bytes
                     // that come with descriptors, and then the socket is not empty.
-                    if files.is_none() && count < room {
+                    if files.is_none() && count < size {
                         guard.clear_ready();
                     }
                     return Ok(count);
@@ -291,24 +392,24 @@ impl MessageReader {
     }
 }
 
-/// Receives the bytes that are there, and descriptors if this side takes any.
-fn receive_now(
-    socket: BorrowedFd<'_>,
-    buffer: &mut Vec<u8>,
-    files: Option<&mut VecDeque<OwnedFd>>,
-) -> Result<usize, Errno> {
-    let Some(files) = files else {
-        return recv(socket, spare_capacity(buffer), RecvFlags::DONTWAIT).map(|(count, _)| count);
-    };
-    let before = buffer.len();
-    buffer.resize(buffer.capacity(), 0);
-    let received = receive_with_files(socket, buffer.get_mut(before..).unwrap_or_default(), files);
-    buffer.truncate(before + *received.as_ref().unwrap_or(&0));
-    received
+/// Keeps a large buffer for the next large frame.
+fn keep(buffer: Vec<u8>) {
+    let mut kept = LARGE_BUFFER.lock().unwrap_or_else(PoisonError::into_inner);
+    if buffer.len() <= MAX_KEPT && buffer.len() > kept.len() {
+        *kept = buffer;
+    } else {
+        note_freed(&buffer);
+    }
+}
+
+fn note_freed(large: &Vec<u8>) {
+    if large.capacity() > CHUNK {
+        malloc_trim::note_freed(large.capacity() as u64);
+    }
 }
 
 fn receive_with_files(socket: BorrowedFd<'_>, into: &mut [u8], files: &mut VecDeque<OwnedFd>) -> Result<usize, Errno> {
-    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let received = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut control, flags)?;
@@ -321,96 +422,4 @@ fn receive_with_files(socket: BorrowedFd<'_>, into: &mut [u8], files: &mut VecDe
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read as _, Seek as _, Write as _};
-
-    use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
-
-    use super::*;
-
-    const MOST: usize = 8 << 20;
-
-    fn pair() -> (OwnedFd, OwnedFd) {
-        let (one, other) = UnixStream::pair().unwrap();
-        one.set_nonblocking(true).unwrap();
-        other.set_nonblocking(true).unwrap();
-        (one.into(), other.into())
-    }
-
-    #[tokio::test]
-    async fn messages_of_any_size_come_in_order_with_their_descriptors() {
-        let (one, other) = pair();
-        let sender = Arc::new(MessageSender::new(one));
-        let mut reader = MessageReader::new(other, MOST).unwrap().with_files();
-        let own = Arc::clone(&sender);
-        let running = tokio::spawn(async move { own.run().await });
-        let file = |text: &str| {
-            let mut file = tempfile::tempfile().unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-            file.rewind().unwrap();
-            OwnedFd::from(file)
-        };
-        sender.send(&"small".to_owned(), vec![file("a"), file("b")]).unwrap();
-        sender.send(&"x".repeat(3 << 20), Vec::new()).unwrap();
-        sender.send(&String::new(), vec![file("c")]).unwrap();
-        for (size, expected) in [(5, vec!["a", "b"]), (3 << 20, vec![]), (0, vec!["c"])] {
-            let (text, files): (String, _) = reader.next().await.unwrap().unwrap();
-            let read = |file| {
-                let mut text = String::new();
-                std::fs::File::from(file).read_to_string(&mut text).unwrap();
-                text
-            };
-            assert_eq!(
-                (text.len(), files.into_iter().map(read).collect::<Vec<_>>()),
-                (size, expected.iter().map(ToString::to_string).collect())
-            );
-        }
-        running.abort();
-        let _ = running.await;
-        drop(sender);
-        assert!(reader.next::<String>().await.unwrap().is_none());
-    }
-
-    #[tokio::test]
-    async fn a_frame_behind_one_with_descriptors_is_received_although_nothing_follows() {
-        let (one, other) = pair();
-        let sender = MessageSender::new(one);
-        for _ in 0..3 {
-            sender.send(&1_u8, Vec::new()).unwrap();
-            sender.send(&2_u8, vec![tempfile::tempfile().unwrap().into()]).unwrap();
-        }
-        let mut reader = MessageReader::new(other, MOST).unwrap().with_files();
-        for expected in [1, 2, 1, 2, 1, 2] {
-            let next = tokio::time::timeout(std::time::Duration::from_secs(60), reader.next::<u8>());
-            let (number, files) = next.await.expect("the frame has come").unwrap().unwrap();
-            assert_eq!((number, files.len()), (expected, usize::from(expected == 2)));
-        }
-    }
-
-    #[tokio::test]
-    async fn long_truncated_and_malformed_frames_are_errors() {
-        for (bytes, expected) in [
-            (&[0xff, 0xff, 0xff, 0x7f, 0][..], "at most"),
-            (&[9, 0, 0, 0, 0, 1][..], "ended within"),
-            (&[9, 0][..], "ended within"),
-            (&[1, 0, 0, 0, 0, 200][..], "not a message"),
-            (&[1, 0, 0, 0, 1, 0][..], "lacks its descriptors"),
-        ] {
-            let (one, other) = pair();
-            UnixStream::from(one).write_all(bytes).unwrap();
-            let error = MessageReader::new(other, MOST).unwrap().next::<String>().await.unwrap_err();
-            assert!(error.to_string().contains(expected), "{bytes:?}: {error}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_side_without_room_for_descriptors_gets_none() {
-        let (one, other) = pair();
-        let (mut held, lent) = UnixStream::pair().unwrap();
-        MessageSender::new(one).send(&1_u8, vec![lent.into()]).unwrap();
-        assert!(matches!(MessageReader::new(other, MOST).unwrap().next::<u8>().await, Err(MessageError::NoFiles)));
-        // The kernel has closed the descriptor.
-        assert_eq!(held.read(&mut [0]).unwrap(), 0);
-    }
-}
+mod tests;

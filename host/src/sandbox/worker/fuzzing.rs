@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::frame::{MessageError, MessageReader, MessageSender};
-use super::message::{CallExtras, ToFront, ToWorker, WorkerCall, WorkerStart};
+use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
+use super::message::{CallExtras, MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
 use super::pending::PendingCalls;
 use crate::grants::{FrontRequest, GrantsHandover, RecordEntry};
 use crate::interfaces::resources::Read;
@@ -32,12 +32,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
     };
     let extras = CallExtras { variables: vec![("A".to_owned(), "b".to_owned())], longest_secret: 3 };
     let call = WorkerCall { number: 1, spec, extras, time_left: Duration::from_secs(1) };
-    let start = WorkerStart {
+    let start = WorkerStart { calls: 2, total_memory: 1, threads: 1, code: 0 };
+    let mount = MountHandover {
+        id: MountId::none(),
         name: "m".to_owned(),
         limits: Limits::default(),
-        total_memory: 1,
         grants: GrantsHandover::default(),
-        has_wall: true,
     };
     let denied = RecordEntry::Decision("fs".to_owned(), "x".to_owned(), DecisionKind::Denied, None);
     let said = [
@@ -47,7 +47,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
         ToFront::Outcome(1, Box::new(Outcome::failed(ReadError::NotFound))),
         ToFront::Gone(1, Usage::default()),
     ];
-    let told = [ToWorker::Call(Box::new(call)), ToWorker::Cancel(1), ToWorker::Stream(1)];
+    let told = [
+        ToWorker::Load(Box::new(mount)),
+        ToWorker::Call(Box::new(call)),
+        ToWorker::Cancel(1),
+        ToWorker::Stream(1),
+        ToWorker::Unload(MountId::none()),
+    ];
     let mut all: Vec<Vec<u8>> = said.iter().map(frame).chain(told.iter().map(frame)).chain([frame(&start)]).collect();
     all.push(said.iter().flat_map(frame).collect());
     all
@@ -85,7 +91,7 @@ fn hear<T: DeserializeOwned>(bytes: &[u8], take: impl Fn(T) -> bool) -> usize {
         let _ = other.write_all(bytes);
         drop(other);
         one.set_nonblocking(true).ok()?;
-        let mut frames = MessageReader::new(one.into(), MOST).ok()?;
+        let mut frames = MessageReader::new(one.into(), FrameLimit::new(MOST)).ok()?;
         let mut count = 0;
         loop {
             let next: Result<Option<(T, _)>, MessageError> = frames.next().await;

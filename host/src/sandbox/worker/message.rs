@@ -6,21 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::grants::{FrontRequest, GrantsHandover, RecordEntry};
 use crate::model::{Limits, Usage};
+use crate::sandbox::mount_id::MountId;
 use crate::sandbox::spec::{CallSpec, Outcome};
 
-/// The first message to a worker. Its descriptors are the compiled code and the granted directories, in their order.
+/// The first message to a worker. Its descriptors are what the wall lets through: compiled code, or directories of it, and
+/// then the granted directories.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct WorkerStart {
-    /// The mount.
-    pub(in crate::sandbox) name: String,
-    /// The limits of the mount.
-    pub(in crate::sandbox) limits: Limits,
+    /// The most calls at once.
+    pub(in crate::sandbox) calls: u32,
     /// The most memory of all calls together, in bytes.
     pub(in crate::sandbox) total_memory: u64,
-    /// What the grants of the mount hand over.
+    /// The number of threads on which calls start.
+    pub(in crate::sandbox) threads: usize,
+    /// The number of descriptors that belong to code.
+    pub(in crate::sandbox) code: usize,
+}
+
+/// A mount, as a worker gets it. Its descriptors are the compiled code, and then the granted directories in their order.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox) struct MountHandover {
+    /// The mount in the calls.
+    pub(in crate::sandbox) id: MountId,
+    /// Its name.
+    pub(in crate::sandbox) name: String,
+    /// Its limits.
+    pub(in crate::sandbox) limits: Limits,
+    /// What its grants hand over.
     pub(in crate::sandbox) grants: GrantsHandover,
-    /// False if the configuration has `wall = "off"`.
-    pub(in crate::sandbox) has_wall: bool,
 }
 
 /// A call, as a worker gets it.
@@ -54,6 +67,10 @@ impl std::fmt::Debug for CallExtras {
 /// A message from the front to a worker, after [`WorkerStart`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum ToWorker {
+    /// Take calls of a mount.
+    Load(Box<MountHandover>),
+    /// Forget a mount after its calls.
+    Unload(MountId),
     /// Run a call.
     Call(Box<WorkerCall>),
     /// Stop a call. Holds its number.
@@ -68,7 +85,7 @@ pub(in crate::sandbox) enum ToWorker {
 pub(in crate::sandbox) enum ToFront {
     /// The worker takes calls. Holds the state of its wall as one word.
     Ready(String),
-    /// The worker cannot run the mount. Holds the reason.
+    /// The worker cannot run any call. Holds the reason.
     Refused(String),
     /// An entry for the record of a call.
     Entry(u64, RecordEntry),

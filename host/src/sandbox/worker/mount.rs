@@ -1,86 +1,104 @@
-//! A mount whose calls run in a worker: starts the worker when a call first needs it, and again after it ended.
+//! A mount whose calls run in a worker: one of its own, or the one that mounts without grants share.
 
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
-use super::message::{CallExtras, WorkerCall, WorkerStart};
+use super::frame::MessageError;
+use super::message::{CallExtras, MountHandover, WorkerCall};
 use super::pending::PendingCall;
 use super::running::{RunningWorker, UnsentCall};
+use super::slot::WorkerSlot;
 use super::starter::WorkerSettings;
 use crate::grants::secrets::Redactor;
 use crate::grants::{CallRecord, MountGrants};
 use crate::interfaces::redact_result;
-use crate::limits::Permit;
+use crate::limits::{Permit, sandbox_capacity};
 use crate::model::error::LimitKind;
-use crate::model::{Limit, Limits, MountName, ReadError, Usage};
+use crate::model::{DecisionKind, Limit, Limits, MountName, ReadError, Usage};
+use crate::sandbox::mount_id::MountId;
 use crate::sandbox::output::LogRate;
 use crate::sandbox::spec::{CallSpec, Outcome, check_size};
-
-/// How many workers of a mount may end within [`DEATH_WINDOW`] before it is given up for a time.
-const MAX_DEATHS: usize = 5;
 
 /// How often a call is given to a new worker, because the last one ended before it got the call.
 const MAX_TRIES: usize = 3;
 
-/// The time in which ended workers are counted.
-const DEATH_WINDOW: Duration = Duration::from_secs(60);
+/// The least time after its deadline that a call has to answer before its worker is killed. On a busy machine, a worker
+/// waits for a processor.
+const MIN_GRACE: Duration = Duration::from_secs(1);
 
-/// The pause before the second start after a worker ended. It doubles with each further end.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// A mount whose calls run in a worker.
+pub(in crate::sandbox) struct WorkerMount(Arc<MountInWorker>);
 
-/// The least time after its deadline that a call has to answer before its worker is killed.
-const MIN_GRACE: Duration = Duration::from_millis(250);
-
-/// The worker of a mount.
-pub(in crate::sandbox) struct WorkerMount(Arc<MountWorker>);
-
-struct MountWorker {
-    settings: WorkerSettings,
-    name: MountName,
-    code: Arc<OwnedFd>,
+/// What a worker needs of a mount.
+pub(in crate::sandbox) struct MountParts {
+    /// The mount in the calls.
+    pub(in crate::sandbox) id: MountId,
+    /// Its name.
+    pub(in crate::sandbox) name: MountName,
+    /// Its limits.
+    pub(in crate::sandbox) limits: Limits,
+    /// The compiled code.
+    pub(in crate::sandbox) code: Arc<OwnedFd>,
     /// The grants for all principals.
-    grants: Arc<MountGrants>,
-    log_rate: Arc<LogRate>,
-    limits: Limits,
-    state: Mutex<WorkerState>,
-    /// True while a thread looks for the directories of the mount.
-    is_finding: AtomicBool,
+    pub(in crate::sandbox) grants: Arc<MountGrants>,
+    /// The rate limit of its log lines.
+    pub(in crate::sandbox) log_rate: Arc<LogRate>,
 }
 
-#[derive(Default)]
-struct WorkerState {
-    current: Option<Arc<RunningWorker>>,
-    /// When earlier workers ended, the oldest first.
-    deaths: VecDeque<Instant>,
+struct MountInWorker {
+    parts: MountParts,
+    first: Arc<WorkerSlot>,
+    /// True if `first` is the worker that mounts without grants share.
+    is_sharing: bool,
+    /// Its own worker, after it left the shared one.
+    own: OnceLock<Arc<WorkerSlot>>,
+    /// True while a thread looks for the directories of the mount.
+    is_finding: AtomicBool,
+    /// Signals that it has found them.
+    found: Notify,
+}
+
+impl Drop for MountInWorker {
+    fn drop(&mut self) {
+        if self.is_sharing {
+            self.first.unload(self.parts.id);
+        }
+    }
 }
 
 impl WorkerMount {
-    /// The worker of a mount with this compiled code. Starts no process.
-    pub(in crate::sandbox) fn new(
-        settings: WorkerSettings,
-        (name, limits): (&MountName, &Limits),
-        code: Arc<OwnedFd>,
-        grants: Arc<MountGrants>,
-        log_rate: Arc<LogRate>,
-    ) -> Self {
-        let (name, limits, state) = (name.clone(), limits.clone(), Mutex::default());
-        Self(Arc::new(MountWorker {
-            settings,
-            name,
-            code,
-            grants,
-            log_rate,
-            limits,
-            state,
-            is_finding: AtomicBool::new(false),
-        }))
+    /// A mount with a worker of its own, which is made with `settings`. Starts no process.
+    pub(in crate::sandbox) fn alone(parts: MountParts, settings: &WorkerSettings) -> Self {
+        let first = Arc::new(own_slot(&parts, settings.clone()));
+        Self::new(parts, first, false)
+    }
+
+    /// A mount with a worker for each call, which is made with `settings`. Starts no process.
+    pub(in crate::sandbox) fn for_one_call(parts: MountParts, settings: &WorkerSettings) -> Self {
+        let first = Arc::new(own_slot(&parts, settings.clone()).for_one_call());
+        Self::new(parts, first, false)
+    }
+
+    /// A mount without grants, whose calls run in a worker that others share.
+    pub(in crate::sandbox) fn sharing(parts: MountParts, shared: Arc<WorkerSlot>) -> Self {
+        Self::new(parts, shared, true)
+    }
+
+    fn new(parts: MountParts, first: Arc<WorkerSlot>, is_sharing: bool) -> Self {
+        let (own, is_finding, found) = (OnceLock::new(), AtomicBool::new(false), Notify::new());
+        Self(Arc::new(MountInWorker { parts, first, is_sharing, own, is_finding, found }))
+    }
+
+    /// The state of the wall of its worker, which is started if it does not run.
+    pub(in crate::sandbox) async fn wall(&self) -> Result<String, ReadError> {
+        Ok(self.0.slot().get().await?.wall.clone())
     }
 
     /// Runs a call with the `grants` of its principal.
@@ -95,19 +113,23 @@ impl WorkerMount {
         record.begin(spec.limits.fuel);
         let redactor = grants.redactor();
         let (limits, deadline) = (spec.limits.clone(), permit.deadline());
+        let parts = &self.0.parts;
         self.0.find_directories(deadline).await;
         grants.mask_in(record);
         // The directories are the same for all principals.
-        self.0.grants.record_absent(record);
+        parts.grants.record_absent(record);
+        // The worker ends the call at its deadline. One that does not is hung, or lies.
+        let end = deadline + (deadline.saturating_duration_since(Instant::now()) / 10).max(MIN_GRACE);
         let extras = CallExtras { variables: variables(grants), longest_secret: redactor.map_or(0, Redactor::margin) };
         let pending = PendingCall {
-            mount: self.0.name.clone(),
+            mount: parts.name.clone(),
             grants: Arc::clone(grants),
-            log_rate: Arc::clone(&self.0.log_rate),
+            log_rate: Arc::clone(&parts.log_rate),
             record: record.clone(),
             limits: limits.clone(),
             consent: spec.consent.clone(),
             deadline,
+            end,
             reply: None,
             entries: 0,
             has_printed: false,
@@ -118,23 +140,33 @@ impl WorkerMount {
         let message = WorkerCall { number: 0, spec, extras, time_left: Duration::ZERO };
         let mut unsent = Box::new(UnsentCall { pending, message });
         let mut tries = 0;
-        let (worker, mut sent, time_left) = loop {
-            let worker = match timeout_at(deadline, self.0.get()).await {
+        let (worker, mut sent) = loop {
+            let worker = match timeout_at(deadline, self.0.slot().get()).await {
                 Ok(Ok(worker)) => worker,
                 Ok(Err(error)) => return failed(error, record),
                 Err(_) => return failed(ReadError::Exhausted(permit.time_limit()), record),
             };
-            let time_left = deadline.saturating_duration_since(Instant::now());
-            unsent.message.time_left = time_left;
+            if let Err(error) = self.0.load_in(&worker) {
+                if worker.end().is_some() && tries < MAX_TRIES {
+                    tries += 1;
+                    continue;
+                }
+                return failed(
+                    ReadError::Unavailable(format!("the worker process cannot load the mount: {error}")),
+                    record,
+                );
+            }
+            unsent.message.time_left = deadline.saturating_duration_since(Instant::now());
+            if unsent.message.time_left.is_zero() {
+                return failed(ReadError::Exhausted(permit.time_limit()), record);
+            }
             match worker.send(unsent) {
-                Ok(sent) => break (worker, sent, time_left),
+                Ok(sent) => break (worker, sent),
                 // The worker ended before it got the call, so a new one may run it.
                 Err(back) if tries < MAX_TRIES => (unsent, tries) = (back, tries + 1),
                 Err(_) => return failed(died(&worker), record),
             }
         };
-        // The worker ends the call at its deadline. One that does not is hung, or lies.
-        let end = deadline + (time_left / 10).max(MIN_GRACE);
         let answered = timeout_at(end, sent.outcome()).await;
         let said = match &answered {
             Ok(Some(outcome)) => outcome.usage.cpu,
@@ -145,9 +177,13 @@ impl WorkerMount {
         permit.charge_cpu(now, worker.charge(said.min(record.usage().time), now));
         let mut outcome = match answered {
             Ok(Some(outcome)) => outcome,
-            Ok(None) => return failed(died(&worker), record),
+            Ok(None) => {
+                self.0.leave_shared();
+                return failed(died(&worker), record);
+            }
             Err(_) => {
                 worker.kill("it did not answer in time");
+                self.0.leave_shared();
                 return failed(ReadError::Exhausted(permit.time_limit()), record);
             }
         };
@@ -164,99 +200,72 @@ impl WorkerMount {
         let bytes = outcome.result.as_ref().map_or(0, |reply| reply.bytes() as u64);
         outcome.usage = Usage { time: said.min(measured.time), bytes, ..measured };
         outcome.decisions = record.take_decisions();
+        if let Err(ReadError::Denied { denial, .. }) = &mut outcome.result {
+            *denial = outcome.decisions.first(DecisionKind::Denied).cloned();
+        }
         outcome
     }
 }
 
-impl MountWorker {
-    /// Looks for directories of the mount that went or were replaced, on a thread that may block. Not if another call does
-    /// so: a drive that does not answer must not hold more than one thread.
-    async fn find_directories(self: &Arc<Self>, deadline: Instant) {
-        // The question itself finds what the kernel knows without a drive.
-        if !self.grants.may_stall() || self.is_finding.swap(true, Ordering::Relaxed) {
+/// The worker of one mount.
+fn own_slot(parts: &MountParts, settings: WorkerSettings) -> WorkerSlot {
+    let calls = sandbox_capacity(u32::try_from(parts.limits.concurrency).unwrap_or(u32::MAX));
+    let owner = format!("the mount \"{}\"", parts.name);
+    WorkerSlot::new(settings, owner, calls, vec![Arc::clone(&parts.code)], Some(Arc::clone(&parts.grants)))
+}
+
+impl MountInWorker {
+    /// The worker for the next call.
+    fn slot(&self) -> &Arc<WorkerSlot> {
+        self.own.get().unwrap_or(&self.first)
+    }
+
+    /// Gives the mount to a worker that does not have it.
+    fn load_in(&self, worker: &RunningWorker) -> Result<(), MessageError> {
+        let MountParts { id, name, limits, code, grants, .. } = &self.parts;
+        let largest = limits.result.max(limits.of_tools().result);
+        worker.load(*id, (code, largest), |lent| MountHandover {
+            id: *id,
+            name: name.to_string(),
+            limits: limits.clone(),
+            // The directories of a worker of its own were opened when it started.
+            grants: if self.is_sharing { grants.lend().handover } else { lent.handover.clone() },
+        })
+    }
+
+    /// Gives the mount a worker of its own, because the one that it shares ended during a call of it. The mount that
+    /// ended it leaves with all others that were called at that moment, so it does not harm the rest again.
+    fn leave_shared(&self) {
+        if !self.is_sharing {
             return;
         }
-        let own = Arc::clone(self);
-        let finding = tokio::task::spawn_blocking(move || {
-            own.grants.find_directories();
-            own.is_finding.store(false, Ordering::Relaxed);
+        self.own.get_or_init(|| {
+            tracing::warn!(
+                mount = %self.parts.name,
+                "the worker process that mounts without grants share ended during a call of this mount; from now on it has a worker process of its own"
+            );
+            Arc::new(own_slot(&self.parts, self.first.settings().clone()))
         });
-        let _ = timeout_at(deadline, finding).await;
     }
 
-    /// The running worker, or a new one. A start goes on if the call that needs it does not wait for it.
-    async fn get(self: &Arc<Self>) -> Result<Arc<RunningWorker>, ReadError> {
-        let current = self.state.lock().await.current.clone();
-        if let Some(current) = current.filter(|current| current.end().is_none() && self.grants.are_lent(current.lent()))
-        {
-            return Ok(current);
+    /// Looks for directories of the mount that went or were replaced, on a thread that may block. All calls wait for the
+    /// same thread: a drive that does not answer must not hold more than one.
+    async fn find_directories(self: &Arc<Self>, deadline: Instant) {
+        // The question itself finds what the kernel knows without a drive.
+        if !self.parts.grants.may_stall() {
+            return;
         }
-        let own = Arc::clone(self);
-        let started = tokio::spawn(async move { own.get_or_start().await }).await;
-        started.unwrap_or_else(|error| Err(ReadError::Internal(format!("the start of a worker process: {error}"))))
-    }
-
-    async fn get_or_start(&self) -> Result<Arc<RunningWorker>, ReadError> {
-        let mut state = self.state.lock().await;
-        if let Some(current) = &state.current {
-            match current.end() {
-                // A directory that was replaced needs a new wall, and so a new worker. The old one ends after its calls.
-                None if self.grants.are_lent(current.lent()) => return Ok(Arc::clone(current)),
-                None => {}
-                Some(why) => {
-                    tracing::warn!(mount = %self.name, "the worker process of the mount ended: {why}");
-                    state.deaths.push_back(Instant::now());
-                }
-            }
-            state.current = None;
+        let mut found = pin!(self.found.notified());
+        found.as_mut().enable();
+        if !self.is_finding.swap(true, Ordering::Relaxed) {
+            let own = Arc::clone(self);
+            tokio::task::spawn_blocking(move || {
+                own.parts.grants.find_directories();
+                own.is_finding.store(false, Ordering::Relaxed);
+                own.found.notify_waiters();
+            });
         }
-        self.pause(&mut state).await?;
-        let lent = self.grants.lend();
-        let start = WorkerStart {
-            name: self.name.to_string(),
-            limits: self.limits.clone(),
-            total_memory: self.settings.total_memory,
-            grants: lent.handover.clone(),
-            has_wall: self.settings.has_wall,
-        };
-        let largest = self.limits.result.max(self.limits.of_tools().result);
-        let code = self.code.try_clone();
-        let code = code.map_err(|error| ReadError::Unavailable(format!("cannot start a worker process: {error}")))?;
-        match RunningWorker::start(&self.settings, start, code, lent, largest).await {
-            Ok(worker) => {
-                tracing::debug!(mount = %self.name, wall = %worker.wall, "the worker process of the mount is ready");
-                state.current = Some(Arc::clone(&worker));
-                Ok(worker)
-            }
-            Err(error) => {
-                state.deaths.push_back(Instant::now());
-                Err(ReadError::Unavailable(error.to_string()))
-            }
-        }
-    }
-
-    /// Waits after workers have ended, longer each time.
-    async fn pause(&self, state: &mut WorkerState) -> Result<(), ReadError> {
-        let now = Instant::now();
-        while state.deaths.front().is_some_and(|at| now.saturating_duration_since(*at) >= DEATH_WINDOW) {
-            state.deaths.pop_front();
-        }
-        let Some(last) = state.deaths.back().copied() else { return Ok(()) };
-        let count = state.deaths.len();
-        if count >= MAX_DEATHS {
-            let again = state.deaths.front().map_or(DEATH_WINDOW, |first| DEATH_WINDOW.saturating_sub(now - *first));
-            let again = Duration::from_secs(again.as_secs() + 1);
-            return Err(ReadError::Unavailable(format!(
-                "its worker process ended {count} times within a minute; belljar starts it again in {}",
-                humantime::format_duration(again)
-            )));
-        }
-        // The first end costs no pause.
-        let doublings = u32::try_from(count).unwrap_or(u32::MAX).saturating_sub(2);
-        if count >= 2 {
-            sleep_until(last + FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings))).await;
-        }
-        Ok(())
+        let _ = timeout_at(deadline, found).await;
     }
 }
 

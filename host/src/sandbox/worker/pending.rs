@@ -60,6 +60,8 @@ pub(in crate::sandbox) struct PendingCall {
     pub(in crate::sandbox) limits: Limits,
     pub(in crate::sandbox) consent: Vec<Consent>,
     pub(in crate::sandbox) deadline: Instant,
+    /// When it has ended, or its worker is ended.
+    pub(in crate::sandbox) end: Instant,
     /// `None` after the caller is gone.
     pub(in crate::sandbox) reply: Option<oneshot::Sender<Outcome>>,
     pub(in crate::sandbox) entries: usize,
@@ -86,7 +88,9 @@ impl PendingCall {
                 if verdict == DecisionKind::Allowed && !kind.is_used_in_workers {
                     return Err(WorkerFault::ForgedDecision);
                 }
-                self.record.add_decision(kind.name, &target, verdict, || cure);
+                let cure =
+                    || cure.and_then(|said| self.grants.cure_of_worker(&self.mount, (kind.name, &target), &said));
+                self.record.add_decision(kind.name, &target, verdict, cure);
             }
             RecordEntry::Consent(consent) => {
                 let kind = GrantKind::find(&consent.grant).ok_or(WorkerFault::ForgedDecision)?;
@@ -235,16 +239,16 @@ impl PendingCalls {
         self.lock().as_mut().and_then(|calls| calls.remove(&number)).ok_or(WorkerFault::UnknownCall)
     }
 
-    /// Marks a call whose caller is gone. Returns its deadline if it still runs.
+    /// Marks a call whose caller is gone. Returns when it must have ended, if it still runs.
     pub(in crate::sandbox) fn withdraw(&self, number: u64) -> Option<Instant> {
-        let mut deadline = None;
+        let mut end = None;
         let _ = self.with(number, |call| {
             call.reply = None;
             call.streams.abort_all();
-            deadline = Some(call.deadline);
+            end = Some(call.end);
             Ok(())
         });
-        deadline
+        end
     }
 
     /// True if the call still runs.

@@ -1,5 +1,6 @@
 //! A running worker, on the front's side: its process, its socket, and its calls.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,24 +12,25 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::frame::{MessageError, MessageReader, MessageSender};
-use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
+use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
+use super::message::{MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
 use super::pending::{PendingCall, PendingCalls, WorkerFault};
 use super::starter::{WorkerProcess, WorkerSettings};
 use crate::grants::LentGrants;
 use crate::model::text;
+use crate::sandbox::mount_id::MountId;
 use crate::sandbox::spec::Outcome;
 
 /// Bytes of a frame beside the largest result: names, usage, errors.
-const FRAME_SLACK: u64 = 1 << 20;
+const FRAME_SLACK: usize = 1 << 20;
 
-/// The time in which a worker must be ready. It maps its code, and may wait for a processor.
+/// The time in which a worker must be ready. It may wait for a processor.
 const READY_TIME: Duration = Duration::from_secs(60);
 
 /// How often the kernel is asked for the processor time of a worker that runs calls.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
-/// The time after its deadline in which a worker must end a cancelled call.
+/// The time after its end in which a worker must have ended a cancelled call.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// The most frames that may wait for a worker that asks for a stream. Each holds a descriptor of this process.
@@ -53,7 +55,7 @@ pub(in crate::sandbox) enum WorkerError {
     #[error("the worker process ended while it started ({0})")]
     Ended(String),
     /// The worker says why.
-    #[error("the worker process cannot run the mount: {0}")]
+    #[error("the worker process cannot run calls: {0}")]
     Refused(String),
     /// Its wall is not complete.
     #[error(
@@ -72,6 +74,10 @@ pub(in crate::sandbox) struct RunningWorker {
     writer: JoinHandle<()>,
     /// The directories that it has.
     lent: LentGrants,
+    /// The mounts that it was given.
+    mounts: Mutex<HashSet<MountId>>,
+    /// The longest frame that it may send.
+    most: FrameLimit,
     /// The state of its wall, as one word of its own.
     pub(in crate::sandbox) wall: String,
 }
@@ -103,13 +109,14 @@ impl Drop for RunningWorker {
 }
 
 impl RunningWorker {
-    /// Starts a worker, and waits until it is ready. `code` is the compiled code. `largest`: the largest result, in bytes.
+    /// Starts a worker that takes at most `calls` calls at once and starts them on `threads` threads, and waits until it is
+    /// ready. It may map the `code` or what lies below it, has the directories of `lent`, and no mount yet.
     pub(in crate::sandbox) async fn start(
         settings: &WorkerSettings,
-        start: WorkerStart,
-        code: OwnedFd,
+        calls: u32,
+        threads: usize,
+        code: &[Arc<OwnedFd>],
         lent: LentGrants,
-        largest: u64,
     ) -> Result<Arc<Self>, WorkerError> {
         let starter = Arc::clone(&settings.starter);
         let started = tokio::task::spawn_blocking(move || starter.start()).await;
@@ -117,12 +124,13 @@ impl RunningWorker {
         let ended = EndOnDrop(Some(process));
         socket.set_nonblocking(true)?;
         let socket = OwnedFd::from(socket);
-        let most = usize::try_from(largest.saturating_add(FRAME_SLACK)).unwrap_or(usize::MAX);
-        let mut frames = MessageReader::new(socket.try_clone()?, most)?;
+        let most = FrameLimit::new(FRAME_SLACK);
+        let mut frames = MessageReader::new(socket.try_clone()?, most.clone())?;
         let sender = MessageSender::new(socket);
-        let mut files = vec![code];
+        let total_memory = settings.total_memory;
+        let mut files = code.iter().map(|code| code.try_clone()).collect::<io::Result<Vec<_>>>()?;
         files.extend(lent.files()?);
-        sender.send(&start, files)?;
+        sender.send(&WorkerStart { calls, total_memory, threads, code: code.len() }, files)?;
         let ready = async {
             tokio::select! {
                 error = sender.run() => Err(error.into()),
@@ -155,7 +163,41 @@ impl RunningWorker {
         let (reads, writes) = (Arc::clone(&shared), Arc::clone(&shared));
         let reader = tokio::spawn(async move { reads.read(frames).await });
         let writer = tokio::spawn(async move { drop(writes.sender.run().await) });
-        Ok(Arc::new(Self { shared, reader, writer, lent, wall }))
+        Ok(Arc::new(Self { shared, reader, writer, lent, mounts: Mutex::default(), most, wall }))
+    }
+
+    /// Gives it a mount, unless it has it. `code` is the compiled code, and `largest` the largest result in bytes.
+    ///
+    /// # Errors
+    /// If this process has no descriptor left, or the worker is gone.
+    pub(in crate::sandbox) fn load(
+        &self,
+        id: MountId,
+        (code, largest): (&OwnedFd, u64),
+        mount: impl FnOnce(&LentGrants) -> MountHandover,
+    ) -> Result<(), MessageError> {
+        let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if mounts.contains(&id) {
+            return Ok(());
+        }
+        self.most.raise(usize::try_from(largest).unwrap_or(usize::MAX).saturating_add(FRAME_SLACK));
+        let mut files = vec![code.try_clone()?];
+        files.extend(self.lent.files()?);
+        // Sent before any other call of the mount can pass.
+        if let Err(error) = self.shared.sender.send(&ToWorker::Load(Box::new(mount(&self.lent))), files) {
+            self.kill("it closed its socket");
+            return Err(error);
+        }
+        mounts.insert(id);
+        Ok(())
+    }
+
+    /// Takes a mount away. Its calls end first.
+    pub(in crate::sandbox) fn unload(&self, id: MountId) {
+        if self.mounts.lock().unwrap_or_else(PoisonError::into_inner).remove(&id) {
+            // If the socket is closed, the worker has ended.
+            let _ = self.shared.sender.send(&ToWorker::Unload(id), Vec::new());
+        }
     }
 
     /// The directories that it has.
@@ -243,13 +285,13 @@ impl Drop for SentCall {
         if self.is_over {
             return;
         }
-        let Some(deadline) = shared.calls.withdraw(self.number) else { return };
+        let Some(end) = shared.calls.withdraw(self.number) else { return };
         // If the socket is closed, the call has ended.
         let _ = shared.sender.send(&ToWorker::Cancel(self.number), Vec::new());
         // Nobody waits for the call any more, but its record does.
         let (worker, number) = (Arc::downgrade(&self.worker), self.number);
         let watch = async move {
-            tokio::time::sleep_until(deadline + CANCEL_GRACE).await;
+            tokio::time::sleep_until(end + CANCEL_GRACE).await;
             if let Some(worker) = worker.upgrade().filter(|worker| worker.shared.calls.contains(number)) {
                 worker.kill("it did not end a cancelled call in time");
             }

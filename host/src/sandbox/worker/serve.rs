@@ -2,27 +2,31 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use tokio::net::UnixStream;
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::frame::{MessageError, MessageReader, MessageSender};
-use super::message::{ToFront, ToWorker, WorkerCall, WorkerStart};
+use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
+use super::message::{MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
 use crate::grants::{CallRecord, Front, FrontRequest, MountGrants, Opening, RecordEntry};
+use crate::interfaces::{Reply, Request};
 use crate::limits::memory_budget::MemoryBudget;
-use crate::limits::{self, Admission, CallOrigin, Gate};
-use crate::model::{MountName, ReadError};
-use crate::policy::{Access, Decider, Evidence, Target, authenticate};
+use crate::limits::progress::ProgressRate;
+use crate::limits::{Admission, CallOrigin, Gate, Permit};
+use crate::model::{Limits, MountName, ReadError};
+use crate::policy::{Decider, Evidence, Target, authenticate};
 use crate::sandbox::error::SandboxError;
 use crate::sandbox::loaded_mount::LoadedMount;
 use crate::sandbox::local::Sandbox;
+use crate::sandbox::mount_id::MountId;
 use crate::sandbox::spec::Outcome;
 
 /// The longest frame that the front sends, in bytes: the arguments of a call.
@@ -30,8 +34,8 @@ const MAX_FRAME: usize = 64 << 20;
 
 /// What a worker may reach. The wall is made of it.
 pub struct WorkerFiles<'a> {
-    /// The compiled code, which the worker maps.
-    pub code: BorrowedFd<'a>,
+    /// The compiled code that it maps, or directories with it.
+    pub code: &'a [OwnedFd],
     /// The granted directories, which it reads.
     pub directories: &'a [OwnedFd],
 }
@@ -45,9 +49,6 @@ pub enum WorkerEnd {
     /// The front sends what is no message.
     #[error("{0}")]
     Frame(String),
-    /// The first message lacks something.
-    #[error("the first message has no {0}")]
-    Incomplete(&'static str),
 }
 
 impl From<MessageError> for WorkerEnd {
@@ -57,92 +58,116 @@ impl From<MessageError> for WorkerEnd {
 }
 
 /// Serves the front at the other end of `socket` until it closes it. `descriptors`: how many files all calls together may
-/// hold open. `raise` raises the wall, before the first thread
-/// starts and before anything of the component is mapped, and names its state.
+/// hold open. `raise` raises the wall, before the first thread starts and before anything of the component is mapped, and
+/// names its state.
 ///
 /// # Errors
 /// Why it ended before that.
 pub fn serve_worker(
     socket: StdUnixStream,
     descriptors: usize,
-    raise: impl FnOnce(&WorkerFiles<'_>) -> String,
+    raise: impl FnOnce(&WorkerFiles<'_>) -> io::Result<String>,
 ) -> Result<(), WorkerEnd> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    socket.set_nonblocking(true)?;
+    let socket = OwnedFd::from(socket);
+    let own_thread = Builder::new_current_thread().enable_all().build()?;
+    let started = own_thread.block_on(async {
+        let mut frames = MessageReader::new(socket.try_clone()?, FrameLimit::new(MAX_FRAME))?.with_files();
+        Ok::<_, WorkerEnd>(frames.next::<WorkerStart>().await?.map(|(start, files)| (start, files, frames)))
+    })?;
+    let Some((start, files, frames)) = started else { return Ok(()) };
+    let (code, directories) = files.split_at(start.code.min(files.len()));
+    let wall = raise(&WorkerFiles { code, directories })?;
+    drop(files);
+    if start.threads <= 1 {
+        return own_thread.block_on(serve_calls(socket, frames, start, descriptors, wall));
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(start.threads).enable_all().build()?;
     runtime.block_on(async {
-        socket.set_nonblocking(true)?;
-        let socket = OwnedFd::from(socket);
-        let mut frames = MessageReader::new(socket.try_clone()?, MAX_FRAME)?.with_files();
-        let Some((start, files)) = frames.next::<WorkerStart>().await? else { return Ok(()) };
-        let mut files = files.into_iter();
-        let code = files.next().ok_or(WorkerEnd::Incomplete("code"))?;
-        let directories: Vec<OwnedFd> = files.collect();
-        let wall = match start.has_wall {
-            true => raise(&WorkerFiles { code: code.as_fd(), directories: &directories }),
-            false => "off".to_owned(),
-        };
-        let link = Arc::new(FrontLink {
-            sender: MessageSender::new(socket),
-            next: AtomicU64::new(1),
-            opening: Mutex::default(),
-        });
-        let first = match WorkerHost::new(&start, code.as_fd(), (directories, descriptors)) {
-            Ok(host) => Ok(Arc::new(host)),
-            Err(why) => Err(why.to_string()),
-        };
-        match &first {
-            Ok(_) => link.sender.send(&ToFront::Ready(wall), Vec::new())?,
-            Err(why) => link.sender.send(&ToFront::Refused(why.clone()), Vec::new())?,
-        }
-        let Ok(host) = first else {
-            // The reason is small, so the socket has taken it.
-            return Ok(());
-        };
-        tokio::select! {
-            error = link.sender.run() => Err(error.into()),
-            ended = host.run(&link, frames) => ended,
-        }
+        // On a thread of the runtime, because calls start on the thread that receives them.
+        let serving = tokio::spawn(async move { serve_calls(socket, frames.moved()?, start, descriptors, wall).await });
+        serving.await.map_err(io::Error::other)?
     })
 }
 
-/// Why a worker cannot run its mount.
+/// Tells the front the state of the wall, and runs its calls until it closes the socket.
+async fn serve_calls(
+    socket: OwnedFd,
+    frames: MessageReader,
+    start: WorkerStart,
+    descriptors: usize,
+    wall: String,
+) -> Result<(), WorkerEnd> {
+    let link =
+        Arc::new(FrontLink { sender: MessageSender::new(socket), next: AtomicU64::new(1), opening: Mutex::default() });
+    let host = match WorkerHost::new(&start, descriptors) {
+        Ok(host) => Arc::new(host),
+        Err(why) => {
+            // The reason is small, so the socket takes it.
+            return Ok(link.sender.send(&ToFront::Refused(why.to_string()), Vec::new())?);
+        }
+    };
+    link.sender.send(&ToFront::Ready(wall), Vec::new())?;
+    tokio::select! {
+        error = link.sender.run() => Err(error.into()),
+        ended = host.run(&link, frames) => ended,
+    }
+}
+
+/// Why a worker cannot run a mount.
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+enum MountError {
     #[error("{0}")]
     Name(#[from] crate::model::NameError),
+    #[error("its compiled code is missing")]
+    NoCode,
     #[error(transparent)]
     Grants(#[from] crate::grants::ConfigureError),
     #[error(transparent)]
-    Sandbox(#[from] SandboxError),
-    #[error(transparent)]
     Load(#[from] crate::sandbox::error::LoadError),
 }
+
+/// A mount in a worker.
+struct ServedMount {
+    name: MountName,
+    gate: Gate,
+    loaded: LoadedMount,
+}
+
+/// The mounts of a worker by their identifiers in calls, each with the reason if it cannot be run.
+type ServedMounts = Mutex<HashMap<MountId, Result<Arc<ServedMount>, Arc<MountError>>>>;
 
 /// What the calls of a worker share.
 struct WorkerHost {
     sandbox: Sandbox,
     admission: Admission,
-    gate: Gate,
-    name: MountName,
-    mount: LoadedMount,
+    mounts: ServedMounts,
 }
 
 impl WorkerHost {
-    fn new(
-        start: &WorkerStart,
-        code: BorrowedFd<'_>,
-        (directories, descriptors): (Vec<OwnedFd>, usize),
-    ) -> Result<Self, StartError> {
-        let name = MountName::new(&start.name)?;
-        let grants = MountGrants::of_worker(&start.grants, directories)?;
-        let concurrency = u32::try_from(start.limits.concurrency).unwrap_or(u32::MAX);
-        let sandbox = Sandbox::for_worker(limits::sandbox_capacity(concurrency), descriptors)?;
-        let mount = sandbox.load_file(&name, code, grants)?;
-        let budget = MemoryBudget::new(start.total_memory);
-        // A stopped call may hold its turn for a moment longer than in the front.
-        let admission = Admission::new(start.limits.concurrency.saturating_mul(2), budget);
-        let limits =
-            crate::model::Limits { concurrency: start.limits.concurrency.saturating_mul(2), ..start.limits.clone() };
-        Ok(Self { sandbox, admission, gate: Gate::new(name.clone(), limits), name, mount })
+    fn new(start: &WorkerStart, descriptors: usize) -> Result<Self, SandboxError> {
+        let sandbox = Sandbox::for_worker(start.calls, descriptors)?;
+        let admission =
+            Admission::new(usize::try_from(start.calls).unwrap_or(usize::MAX), MemoryBudget::new(start.total_memory));
+        Ok(Self { sandbox, admission, mounts: Mutex::default() })
+    }
+
+    /// Loads a mount. A mount that cannot be loaded fails each of its calls.
+    fn load(&self, mount: MountHandover, files: Vec<OwnedFd>) {
+        let id = mount.id;
+        let loaded = self.try_load(mount, files).map(Arc::new).map_err(Arc::new);
+        lock(&self.mounts).insert(id, loaded);
+    }
+
+    fn try_load(&self, mount: MountHandover, files: Vec<OwnedFd>) -> Result<ServedMount, MountError> {
+        let name = MountName::new(&mount.name)?;
+        let mut files = files.into_iter();
+        let code = files.next().ok_or(MountError::NoCode)?;
+        let grants = MountGrants::of_worker(&mount.grants, files.collect())?;
+        let loaded = self.sandbox.load_file(&name, code, grants)?;
+        // The front admits calls. A stopped call may hold its turn for a moment longer than there.
+        let limits = Limits { concurrency: mount.limits.concurrency.saturating_mul(2), ..mount.limits };
+        Ok(ServedMount { gate: Gate::new(name.clone(), limits), name, loaded })
     }
 
     /// Runs calls until the front closes the socket.
@@ -150,17 +175,18 @@ impl WorkerHost {
         let running: Arc<Mutex<HashMap<u64, AbortHandle>>> = Arc::default();
         while let Some((message, files)) = frames.next::<ToWorker>().await? {
             match message {
+                ToWorker::Load(mount) => self.load(*mount, files),
+                ToWorker::Unload(id) => drop(lock(&self.mounts).remove(&id)),
                 ToWorker::Call(call) => {
                     let number = call.number;
                     let (host, link, all) = (Arc::clone(self), Arc::clone(link), Arc::clone(&running));
+                    // A call that ends on another thread waits until it is in the table.
+                    let mut table = lock(&running);
                     let task = tokio::spawn(async move {
                         host.call(*call, &link).await;
                         lock(&all).remove(&number);
                     });
-                    let handle = task.abort_handle();
-                    if !handle.is_finished() {
-                        lock(&running).insert(number, handle);
-                    }
+                    table.insert(number, task.abort_handle());
                 }
                 ToWorker::Cancel(number) => {
                     if let Some(handle) = lock(&running).remove(&number) {
@@ -181,31 +207,37 @@ impl WorkerHost {
             return;
         }
         let WorkerCall { number, mut spec, extras, time_left } = call;
-        spec.mount = self.mount.id();
-        let front = CallFront { number, link: Arc::clone(link) };
+        let mount = lock(&self.mounts).get(&spec.mount).cloned();
+        let front = CallFront { number, link: Arc::clone(link), progress: Mutex::default() };
         let record = CallRecord::of_worker(Arc::new(front));
         let mut gone = Gone { number, link: Arc::clone(link), record: record.clone(), is_over: false };
         let by = Instant::now() + time_left;
-        let permit = match self.access(&spec.request) {
-            Some(access) => {
-                self.admission.admit(access, &self.gate, CallOrigin::default(), &spec.request, Some(by)).await
+        let permit = match mount {
+            Some(Ok(mount)) => {
+                spec.mount = mount.loaded.id();
+                self.admit(&mount, &spec.request, by).await
             }
-            None => Err(ReadError::Internal("a worker process has no access to its mount".to_owned())),
+            Some(Err(why)) => Err(ReadError::Unavailable(format!("the worker process cannot run the mount: {why}"))),
+            None => Err(ReadError::Internal("the worker process does not have the mount".to_owned())),
         };
         let outcome = match permit {
             Ok(permit) => self.sandbox.call_with(spec, extras, permit, &record).await,
             Err(error) => Outcome::failed(error),
         };
         gone.is_over = true;
+        let size = outcome.result.as_ref().map_or(0, Reply::bytes);
         // If the socket is closed, the worker ends.
-        let _ = link.sender.send(&ToFront::Outcome(number, Box::new(outcome)), Vec::new());
+        let _ = link.sender.send_sized(&ToFront::Outcome(number, Box::new(outcome)), size, Vec::new());
     }
 
-    /// The front has authorized the call.
-    fn access(&self, request: &crate::interfaces::Request) -> Option<Access> {
-        let target = Target { mount: &self.name, base: "", reference: None };
+    /// Admits a call that the front has authorized and admitted.
+    async fn admit(&self, mount: &ServedMount, request: &Request, by: Instant) -> Result<Permit, ReadError> {
+        let target = Target { mount: &mount.name, base: "", reference: None };
         let principal = authenticate(Evidence::OwnUser);
-        Decider::default().authorize(&principal, request.action(), target, SystemTime::now()).ok()
+        let access = Decider::default().authorize(&principal, request.action(), target, SystemTime::now());
+        let access =
+            access.map_err(|_| ReadError::Internal("a worker process has no access to its mount".to_owned()))?;
+        self.admission.admit(access, &mount.gate, CallOrigin::default(), request, Some(by)).await
     }
 }
 
@@ -251,10 +283,17 @@ impl FrontLink {
 struct CallFront {
     number: u64,
     link: Arc<FrontLink>,
+    progress: Mutex<ProgressRate>,
 }
 
 impl Front for CallFront {
     fn record(&self, entry: RecordEntry) {
+        // The front passes on no more than this, and ends a worker that sends too many entries.
+        if let RecordEntry::Progress(done, total, _) = &entry
+            && !lock(&self.progress).admits(*done, *total)
+        {
+            return;
+        }
         // If the socket is closed, the worker ends.
         let _ = self.link.sender.send(&ToFront::Entry(self.number, entry), Vec::new());
     }

@@ -34,8 +34,6 @@ pub struct WorkerSettings {
     pub starter: Arc<dyn WorkerStarter>,
     /// The most memory of all calls of one worker, in bytes.
     pub total_memory: u64,
-    /// False if the configuration has `wall = "off"`.
-    pub has_wall: bool,
     /// True if the configuration has `wall = "require"`: a worker without its whole wall runs no call.
     pub needs_wall: bool,
 }

@@ -15,7 +15,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::console;
-use super::state::AdminState;
+use super::metrics_token::MetricsToken;
+use super::state::{AdminState, READY};
 
 /// Connections at once. More wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 64;
@@ -29,17 +30,26 @@ const CONNECTION_TIME: Duration = Duration::from_secs(600);
 /// Pause after the kernel refuses a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves on `listener`.
-pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>) {
+/// What an address has.
+pub(super) enum AdminPages {
+    /// Everything, for programs of this machine.
+    All,
+    /// Health, and metrics for those who bring the token.
+    Probes(Option<MetricsToken>),
+}
+
+/// Serves `pages` on `listener`.
+pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>, pages: AdminPages) {
+    let pages = Arc::new(pages);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let state = Arc::clone(&state);
+                let (state, pages) = (Arc::clone(&state), Arc::clone(&pages));
                 tokio::spawn(async move {
                     let _place = place;
-                    let _ = tokio::time::timeout(CONNECTION_TIME, connection(stream, state)).await;
+                    let _ = tokio::time::timeout(CONNECTION_TIME, connection(stream, state, pages)).await;
                 });
             }
             Err(error) => {
@@ -50,16 +60,59 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<AdminState>) {
     }
 }
 
-async fn connection(stream: TcpStream, state: Arc<AdminState>) {
+async fn connection(stream: TcpStream, state: Arc<AdminState>, pages: Arc<AdminPages>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let state = Arc::clone(&state);
-        async move { Ok::<_, Infallible>(answer(&state, request.method(), request.uri().path(), request.headers())) }
+        let (state, pages) = (Arc::clone(&state), Arc::clone(&pages));
+        async move {
+            let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+            Ok::<_, Infallible>(match &*pages {
+                AdminPages::All => answer(&state, method, path, headers),
+                AdminPages::Probes(token) => probe(&state, token.as_ref(), method, path, headers),
+            })
+        }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(64).max_buf_size(16 << 10);
     if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
         tracing::debug!("a connection to the endpoint of [admin]: {error}");
     }
+}
+
+/// The answer of the address of the probes. It names no mount, except in the metrics.
+fn probe(
+    state: &AdminState,
+    token: Option<&MetricsToken>,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Response<Body> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return wrong_method();
+    }
+    match (path, token) {
+        ("/livez", _) => text(StatusCode::OK, PLAIN, "ok\n"),
+        ("/readyz", _) => {
+            let word = state.word();
+            let status = if word == READY { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            text(status, PLAIN, format!("{word}\n"))
+        }
+        ("/metrics", Some(token)) if token.is_in(headers) => {
+            text(StatusCode::OK, prometheus_text::CONTENT_TYPE, state.metrics_text())
+        }
+        ("/metrics", Some(_)) => {
+            let why = "expected the header  Authorization: Bearer TOKEN  with the token of admin.metrics-token\n";
+            let mut response = text(StatusCode::UNAUTHORIZED, PLAIN, why);
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+        }
+        _ => text(StatusCode::NOT_FOUND, PLAIN, "there is nothing here; expected /livez or /readyz\n"),
+    }
+}
+
+fn wrong_method() -> Response<Body> {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "expected the method GET\n");
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    response
 }
 
 fn answer(state: &AdminState, method: &Method, path: &str, headers: &HeaderMap) -> Response<Body> {
@@ -73,9 +126,7 @@ fn answer(state: &AdminState, method: &Method, path: &str, headers: &HeaderMap) 
         return text(StatusCode::FORBIDDEN, PLAIN, "a page of another site sent this request\n");
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "expected the method GET\n");
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
+        return wrong_method();
     }
     match path {
         "/livez" => text(StatusCode::OK, PLAIN, "ok\n"),

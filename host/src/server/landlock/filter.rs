@@ -248,6 +248,19 @@ pub(super) fn raise_for_helper() -> Result<(), FilterError> {
     apply_isolated(rules)
 }
 
+/// The filter of the launcher process, and so of the workers that it starts. It connects by TCP alone.
+///
+/// # Errors
+/// As [`raise`].
+pub(super) fn raise_for_launcher() -> Result<(), FilterError> {
+    let mut rules = base_rules(Sockets::Internet)?;
+    refuse(&mut rules, &[libc::SYS_bind]);
+    let datagram = condition(1, SeccompCmpOp::MaskedEq(0xf), number(libc::SOCK_DGRAM))?;
+    rules.entry(libc::SYS_socket).or_default().push(rule(vec![datagram])?);
+    apply(rules, libc::EPERM)?;
+    apply(BTreeMap::from([(CLONE3, Vec::new())]), libc::ENOSYS)
+}
+
 /// Installs `rules`, and also refuses every call that starts a program or connects to one.
 fn apply_isolated(mut rules: Rules) -> Result<(), FilterError> {
     let more = [libc::SYS_execve, libc::SYS_execveat, libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind];

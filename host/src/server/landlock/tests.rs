@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::io::ErrorKind::PermissionDenied;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use super::*;
@@ -173,6 +174,42 @@ fn the_compiler_can_open_no_file() {
             assert_eq!(tried(fs::read(path)), Err(PermissionDenied), "{path}");
         }
     });
+}
+
+#[test]
+fn the_launcher_reads_files_and_starts_programs_and_writes_nothing() {
+    let (temp, _config) = setup("");
+    let root = temp.path().canonicalize().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let _unix = UnixListener::bind(root.join("socket")).unwrap();
+    let actions = || {
+        let allowed = [
+            tried(fs::read(root.join("granted/file"))),
+            tried(fs::read_dir("/")),
+            tried(fs::File::open("/proc/self/pagemap")),
+            tried(TcpStream::connect(listener.local_addr().unwrap())),
+            tried(std::process::Command::new("/bin/sh").args(["-c", ":"]).stdin(std::process::Stdio::piped()).output()),
+        ];
+        let refused = [
+            tried(fs::write(root.join("granted/file"), "x")),
+            tried(fs::write(root.join("granted/new"), "x")),
+            tried(fs::remove_file(root.join("beside/file"))),
+            tried(fs::create_dir(root.join("granted/directory"))),
+            tried(fs::set_permissions(root.join("granted"), fs::Permissions::from_mode(0o755))),
+            tried(TcpListener::bind("127.0.0.1:0")),
+            tried(UdpSocket::bind("127.0.0.1:0")),
+            tried(UnixStream::connect(root.join("socket"))),
+        ];
+        (allowed, refused)
+    };
+    let walled = || {
+        raise_for_launcher();
+        actions()
+    };
+    let (allowed, refused) = std::thread::scope(|scope| scope.spawn(walled).join().unwrap());
+    assert_eq!((allowed, refused), ([Ok(()); 5], [Err(PermissionDenied); 8]));
+    let (allowed, refused) = actions();
+    assert_eq!((allowed, refused), ([Ok(()); 5], [Ok(()); 8]), "without a wall all of that works");
 }
 
 #[test]

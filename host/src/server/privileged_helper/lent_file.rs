@@ -1,14 +1,13 @@
 //! Files that the helper process opens for the server. Only the descriptor crosses: the server cannot open the path itself.
 
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
-};
+use rustix::net::SendFlags;
+
+use crate::server::packet;
 
 /// The byte that a descriptor goes with.
 const CARRIER: &[u8] = b"f";
@@ -18,12 +17,7 @@ const CARRIER: &[u8] = b"f";
 /// # Errors
 /// The other side is gone.
 pub(super) fn send(socket: impl AsFd, file: &File) -> io::Result<()> {
-    let lent = [file.as_fd()];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(&lent));
-    sendmsg(socket, &[IoSlice::new(CARRIER)], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+    packet::send(socket, CARRIER, &[file.as_fd()], SendFlags::empty())
 }
 
 /// Receives an open file from `socket`.
@@ -31,16 +25,8 @@ pub(super) fn send(socket: impl AsFd, file: &File) -> io::Result<()> {
 /// # Errors
 /// There is none.
 pub(super) fn receive(socket: &UnixStream) -> io::Result<File> {
-    let mut bytes = [0; CARRIER.len()];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let mut descriptors = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-        _ => None,
-    });
-    let file: Option<OwnedFd> = descriptors.next().and_then(|mut descriptors| descriptors.next());
-    file.map(File::from).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    let (_, files) = packet::receive(socket, &mut [0; CARRIER.len()])?;
+    files.into_iter().next().map(File::from).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
 #[cfg(test)]

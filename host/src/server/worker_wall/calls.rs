@@ -94,6 +94,15 @@ const ANY: &[libc::c_long] = &[
     libc::SYS_poll,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_arch_prctl,
+    // How musl opens, describes and reads what it names. Landlock decides about the files, as with the calls above.
+    #[cfg(all(target_arch = "x86_64", target_env = "musl"))]
+    libc::SYS_open,
+    #[cfg(all(target_arch = "x86_64", target_env = "musl"))]
+    libc::SYS_stat,
+    #[cfg(all(target_arch = "x86_64", target_env = "musl"))]
+    libc::SYS_lstat,
+    #[cfg(all(target_arch = "x86_64", target_env = "musl"))]
+    libc::SYS_readlink,
 ];
 
 /// Commands of `ioctl`: nonblocking mode, bytes to read, and which pages were written (`PAGEMAP_SCAN`).

@@ -13,6 +13,7 @@ use belljar::catalog::{Catalog, Mount, Snapshot};
 use belljar::config::Watch;
 use belljar::gateway::Gateway;
 use belljar::gateway::consent::ConsentManager;
+use belljar::gateway::request_states::RequestStates;
 use belljar::gateway::subscriptions::Subscriptions;
 use belljar::grants::CallRecord;
 use belljar::grants::{Ambient, GrantConfig};
@@ -160,7 +161,7 @@ impl BelljarLayers {
             Executor::Local(Arc::clone(&sandbox)),
             Admission::new(32, MemoryBudget::new(512 << 20)),
             audit,
-            ConsentManager::new(&[0; 32], None),
+            ConsentManager::new(RequestStates::new(&[0; 32], None), None),
             Subscriptions::new(Watch::default(), None),
             Duration::from_secs(3),
         );

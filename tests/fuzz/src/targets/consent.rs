@@ -2,6 +2,7 @@
 //! one has the key. An altered state must not open.
 
 use belljar::gateway::consent::{AskedRequest, ConsentManager, QuestionState};
+use belljar::gateway::request_states::RequestStates;
 use belljar::grants::KINDS;
 use belljar::model::{AskContext, Consent, Digest, MountName};
 
@@ -10,7 +11,7 @@ use crate::input::{self, Fields};
 /// Fields: the mount, the URI, the client, the target of the wanted consent, the target of a given consent, a number; then the
 /// position at which the sealed state is altered, and the text that is put there.
 pub(super) fn consent(bytes: &[u8]) {
-    let consents = ConsentManager::new(&[7; 32], None);
+    let consents = ConsentManager::new(RequestStates::new(&[7; 32], None), None);
     let made_up = input::text(bytes);
     assert!(consents.open(&made_up).is_err(), "{made_up:?} was opened");
     let mut fields = Fields::of(bytes);
@@ -27,8 +28,8 @@ pub(super) fn consent(bytes: &[u8]) {
     };
     let carried = (number % 2 == 0).then(|| AskContext { state: Some(uri), ..AskContext::default() });
     let ticket = QuestionState {
-        number,
-        loaded: number.rotate_left(16),
+        number: u128::from(number).to_le_bytes(),
+        version: Digest::of(&number.to_le_bytes()).0,
         at: number.rotate_left(32),
         mount: MountName::new(&mount).unwrap_or_else(|_| MountName::new("notes").unwrap()),
         digest: Digest::of(mount.as_bytes()),
@@ -41,7 +42,10 @@ pub(super) fn consent(bytes: &[u8]) {
     };
     let sealed = consents.seal(&ticket);
     assert_eq!(consents.open(&sealed), Ok(ticket), "the manager opens its own state");
-    assert!(ConsentManager::new(&[8; 32], None).open(&sealed).is_err(), "a manager with another key opened the state");
+    assert!(
+        ConsentManager::new(RequestStates::new(&[8; 32], None), None).open(&sealed).is_err(),
+        "a manager with another key opened the state"
+    );
 
     let at = usize::try_from(fields.number()).unwrap_or_default() % sealed.len();
     let with = fields.text();

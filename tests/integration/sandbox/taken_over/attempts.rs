@@ -38,7 +38,7 @@ impl Surroundings {
         let front = server.process.id();
         let mut client = server.client(Era::Stateless);
         assert_eq!(client.text("belljar://other/ok"), "fine");
-        let sibling = children(front, "serve-mount").first().copied().expect("the worker of the other mount");
+        let sibling = workers(front).first().copied().expect("the worker of the other mount");
         let maps = fs::read_to_string(format!("/proc/{front}/maps")).unwrap();
         let address = maps.lines().find(|line| line.contains(" r-")).and_then(|line| line.split('-').next()).unwrap();
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();

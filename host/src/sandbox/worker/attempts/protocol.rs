@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::kernel::{AttemptArguments, address, call, negative};
 use crate::grants::{FrontRequest, RecordEntry};
 use crate::interfaces::Reply;
-use crate::model::{Body, Consent, Contents, DecisionKind, ReadError, Reading, Usage};
+use crate::model::{Body, Consent, Contents, Decision, DecisionKind, ReadError, Reading, Usage};
 use crate::sandbox::spec::Outcome;
 use crate::sandbox::worker::message::ToFront;
 
@@ -95,6 +95,15 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &AttemptArgume
             Then::Answer(Box::new(Outcome { result: Ok(Reply::ListTools(Vec::new())), ..failed(ReadError::NotFound) }))
         }
         "wrong-reference" => Then::Answer(text("another", "forged")),
+        // A command that a person would paste into a shell.
+        "forged-cure" => {
+            let (grant, target, verdict) = ("fs".to_owned(), "/data".to_owned(), DecisionKind::Denied);
+            let cure = || Some("to allow it, run: sh forged-command".to_owned());
+            say(&ToFront::Entry(number, RecordEntry::Decision(grant, target.clone(), verdict, cure())));
+            let denial = Decision { grant: "fs".into(), target, verdict, cure: cure(), times: 1 };
+            let message = "no".to_owned();
+            Then::Answer(Box::new(failed(ReadError::Denied { message, denial: Some(denial) })))
+        }
         "absurd-usage" => {
             let time = Duration::MAX;
             let usage = Usage { queue: time, fuel: u64::MAX, time, cpu: time, memory: u64::MAX, bytes: u64::MAX };

@@ -40,6 +40,7 @@ fn wait(quotas: &MemoryQuotas, draw: QuotaDraw, now: u128) -> Option<Duration> {
     match quotas.take_at(&[draw], now) {
         QuotaDecision::Granted => None,
         QuotaDecision::Wait { time, .. } => Some(time),
+        QuotaDecision::Uncounted => panic!("the memory always counts"),
     }
 }
 

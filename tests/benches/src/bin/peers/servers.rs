@@ -14,6 +14,8 @@ use crate::cases::{Case, Operation, Transport};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Belljar,
+    /// With `isolation = "none"`.
+    Unisolated,
     Native,
     FastMcp,
     Sdk,
@@ -35,6 +37,8 @@ pub(crate) enum Variant {
 pub(crate) struct Place {
     /// The site of belljar with the guests for bodies and files.
     pub(crate) site: Site,
+    /// The same without worker processes.
+    unisolated: Site,
     /// The site of belljar with one mount that lists a hundred resources.
     lister: Site,
     /// The path of a text of 4 KiB.
@@ -43,13 +47,14 @@ pub(crate) struct Place {
 
 impl Kind {
     /// All servers, in the order of the table.
-    pub(crate) const ALL: [Kind; 6] =
-        [Kind::Belljar, Kind::Native, Kind::FastMcp, Kind::Sdk, Kind::Everything, Kind::Filesystem];
+    pub(crate) const ALL: [Kind; 7] =
+        [Kind::Belljar, Kind::Unisolated, Kind::Native, Kind::FastMcp, Kind::Sdk, Kind::Everything, Kind::Filesystem];
 
     /// The name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Belljar => names::BELLJAR,
+            Kind::Unisolated => names::UNISOLATED,
             Kind::Native => names::NATIVE,
             Kind::FastMcp => names::FASTMCP,
             Kind::Sdk => names::SDK,
@@ -70,6 +75,7 @@ impl Kind {
     pub(crate) fn note(self) -> Option<String> {
         let note = match self {
             Kind::Belljar => "a fresh sandbox for every read, no answer kept, every call on record",
+            Kind::Unisolated => "the same, but providers run in belljar's own process: no worker processes",
             Kind::Native => "the same SDK with its answers built in, no sandbox, no limits, no record",
             Kind::FastMcp => {
                 "static resources made once, stateless HTTP (in the older era with sessions, which cost less) with JSON answers, no log of requests"
@@ -95,6 +101,7 @@ impl Kind {
         let read = |uri: String| Some(json!({ "method": "resources/read", "params": { "uri": uri } }));
         let list = json!({ "method": "resources/list", "params": {} });
         match (self, operation) {
+            (Kind::Unisolated, Operation::List) => None,
             (Kind::Filesystem, Operation::File) => Some(json!({ "method": "tools/call" })),
             (Kind::Filesystem, _) => None,
             (Kind::Everything, Operation::Text(1024)) => {
@@ -102,13 +109,15 @@ impl Kind {
             }
             (Kind::Everything, Operation::List) | (_, Operation::List) => Some(list),
             (Kind::Everything, _) => None,
-            (Kind::Belljar | Kind::Native, Operation::Text(size)) => {
+            (Kind::Belljar | Kind::Unisolated | Kind::Native, Operation::Text(size)) => {
                 read(format!("belljar://sized/text/{zeros}{size}"))
             }
-            (Kind::Belljar | Kind::Native, Operation::Blob(size)) => {
+            (Kind::Belljar | Kind::Unisolated | Kind::Native, Operation::Blob(size)) => {
                 read(format!("belljar://sized/blob/{zeros}{size}"))
             }
-            (Kind::Belljar | Kind::Native, Operation::File) => read("belljar://files/page.txt".to_owned()),
+            (Kind::Belljar | Kind::Unisolated | Kind::Native, Operation::File) => {
+                read("belljar://files/page.txt".to_owned())
+            }
             (Kind::FastMcp | Kind::Sdk, Operation::Text(size)) => read(format!("bench://text/{size}")),
             (Kind::FastMcp | Kind::Sdk, Operation::Blob(size)) => read(format!("bench://blob/{size}")),
             (Kind::FastMcp | Kind::Sdk, Operation::File) => read("bench://file".to_owned()),
@@ -131,28 +140,30 @@ impl Place {
     pub(crate) fn new() -> Place {
         let line = "A bell jar lets everything inside be seen, and lets nothing of it out. \n";
         let text: String = line.chars().cycle().take(4096).collect();
-        let (site, lister) = (Site::new(), Site::new());
+        let (site, unisolated, lister) = (Site::new(), Site::new(), Site::new());
         let file = site.write("data/page.txt", text);
-        site.mount_as("guest_sized", "sized.wasm");
-        site.mount("files");
         // Write audit records, as in production. Turn off the cache of answers, so that each read runs a guest.
-        site.config(&format!(
-            "audit = {:?}\n[mounts.sized]\ncache = \"off\"\n[mounts.files]\ncache = \"off\"\nfs = {{ \"/data\" = {:?} }}\n",
-            site.path("audit.jsonl"),
-            site.path("data")
-        ));
+        for (own, isolation) in [(&site, ""), (&unisolated, "isolation = \"none\"\n")] {
+            own.mount_as("guest_sized", "sized.wasm");
+            own.mount("files");
+            own.config(&format!(
+                "{isolation}audit = {:?}\n[mounts.sized]\ncache = \"off\"\n[mounts.files]\ncache = \"off\"\nfs = {{ \"/data\" = {:?} }}\n",
+                own.path("audit.jsonl"),
+                site.path("data")
+            ));
+        }
         lister.mount_as("guest_sized", "sized.wasm");
         lister.config(&format!(
             "audit = {:?}\n[mounts.sized]\nenv = {{ SIZED_COUNT = \"100\" }}\n",
             lister.path("audit.jsonl")
         ));
-        Place { site, lister, file }
+        Place { site, unisolated, lister, file }
     }
 
     /// The reason why a server cannot be measured. `None` if it can.
     pub(crate) fn lacks(&self, kind: Kind) -> Option<String> {
         let needs = match kind {
-            Kind::Belljar => return None,
+            Kind::Belljar | Kind::Unisolated => return None,
             Kind::Native => native(),
             Kind::FastMcp => python(),
             Kind::Sdk | Kind::Everything | Kind::Filesystem => node(),
@@ -165,6 +176,7 @@ impl Place {
         let site = if variant == Variant::Lister { &self.lister } else { &self.site };
         match kind {
             Kind::Belljar => site.command(site.arguments(&["serve"])),
+            Kind::Unisolated => self.unisolated.command(self.unisolated.arguments(&["serve"])),
             Kind::Native => self.native(),
             Kind::FastMcp => self.python(variant, &["stdio".to_owned(), self.file()]),
             Kind::Sdk => self.node("server.mjs", &["stdio".to_owned(), self.file()]),
@@ -181,6 +193,7 @@ impl Place {
         let site = if variant == Variant::Lister { &self.lister } else { &self.site };
         match kind {
             Kind::Belljar => site.http(),
+            Kind::Unisolated => self.unisolated.http(),
             Kind::Native => {
                 let mut command = self.native();
                 command.arg("--http");

@@ -1,0 +1,17 @@
+// The resources of this provider. Everything here is an example: replace it.
+import { NotFound, page, text } from "@belljar/guest";
+
+export const provider = {
+  describe() {
+    return { title: "my-provider", version: "0.1.0", description: "A greeting." };
+  },
+
+  listResources(cursor) {
+    return page([{ reference: "hello.txt", mimeType: "text/plain" }], cursor);
+  },
+
+  read(reference) {
+    if (reference !== "hello.txt") throw new NotFound();
+    return text(reference, "Hello from my-provider.\n");
+  },
+};

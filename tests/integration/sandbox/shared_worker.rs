@@ -1,0 +1,112 @@
+//! Workers that are not of one mount, in the real binary. The one that mounts without grants share: which mounts run in it,
+//! what it forgets, and who leaves it after it ended. And those of one call.
+
+use std::collections::BTreeSet;
+
+use belljar_tests::{Client, Stdio, wait_until};
+use serde_json::json;
+
+use super::workers::{kill, workers};
+use crate::support::{WITNESS, await_computing, kind, serve, site, stdout_and_stderr};
+
+/// The names of the components whose compiled code a process maps, as numbers of the mapped files.
+fn code(process: u32) -> BTreeSet<String> {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    maps.lines()
+        .filter(|line| line.ends_with(".cwasm"))
+        .filter_map(|line| line.rsplit('/').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The one worker of a server in which no mount has grants.
+fn shared(client: &mut Client<Stdio>) -> u32 {
+    let all = workers(client);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.into_iter().next().unwrap()
+}
+
+#[test]
+fn without_configuration_mounts_without_grants_share_a_process_and_others_have_their_own() {
+    let site = site(
+        "[mounts.hostile]\ncomponent = \"hostile.wasm\"\n[mounts.notes]\ncomponent = \"files.wasm\"\n\
+         fs = { \"/data\" = \"notes\" }\n",
+    );
+    site.write("notes/a.txt", "first");
+    let mut client = serve(&site);
+    assert_eq!(client.text("belljar://hostile/ok"), "fine");
+    let sharing = shared(&mut client);
+    assert_eq!(client.text("belljar://notes/a.txt"), "first");
+    let others: Vec<u32> = workers(&mut client).into_iter().filter(|worker| *worker != sharing).collect();
+    assert_eq!(others.len(), 1);
+    assert_eq!((code(sharing).len(), code(others[0]).len()), (2, 1));
+    assert!(code(sharing).is_disjoint(&code(others[0])));
+    assert!(client.close().status.success());
+}
+
+#[test]
+fn a_mount_that_is_removed_leaves_the_process() {
+    let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n");
+    let mut client = serve(&site);
+    assert_eq!(client.text("belljar://hostile/ok"), "fine");
+    let sharing = shared(&mut client);
+    assert_eq!(code(sharing).len(), 2);
+    std::fs::remove_file(site.path("plugins/hostile.wasm")).unwrap();
+    wait_until("the end of the mount in the worker", || {
+        let code = code(sharing);
+        (code.len() == 1).then_some(()).ok_or_else(|| format!("{code:?}"))
+    });
+    assert!(client.text(WITNESS).contains("UTC"));
+    assert_eq!(shared(&mut client), sharing);
+    assert!(client.close().status.success());
+}
+
+#[test]
+fn a_mount_that_was_called_when_the_process_ended_has_its_own_from_then_on() {
+    let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n");
+    let mut client = serve(&site);
+    let sharing = shared(&mut client);
+    let running = client.send("resources/read", json!({ "uri": "belljar://hostile/spin" }));
+    await_computing(&[sharing]);
+    kill(sharing);
+    let error = client.wait(running).unwrap_err();
+    assert_eq!(kind(&error), "internal", "{error}");
+    // The first call of each starts a worker: the shared one for the witness, and one for the mount.
+    assert!(client.text(WITNESS).contains("UTC"));
+    let again = shared(&mut client);
+    assert_eq!(client.text("belljar://hostile/ok"), "fine");
+    let own: Vec<u32> = workers(&mut client).into_iter().filter(|worker| *worker != again).collect();
+    assert_eq!((own.len(), code(own[0]).len(), code(again).len()), (1, 1, 1));
+    // The end of its own worker does not touch the others.
+    kill(own[0]);
+    assert!(client.text(WITNESS).contains("UTC"));
+    assert!(workers(&mut client).contains(&again));
+    assert!(client.close().status.success());
+}
+
+#[test]
+fn each_call_has_a_process_if_the_configuration_says_so() {
+    let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\nisolation = \"call\"\n");
+    let mut client = serve(&site);
+    let sharing = shared(&mut client);
+    // Of the others, one is ready for the next call, and one may still end.
+    let others = |client: &mut Client<Stdio>| {
+        assert_eq!(client.text("belljar://hostile/ok"), "fine");
+        let mut all = workers(client);
+        assert!(all.remove(&sharing));
+        all
+    };
+    for _ in 0..3 {
+        let earlier = wait_until("a process of a call", || {
+            let all = others(&mut client);
+            (!all.is_empty()).then_some(all).ok_or("none")
+        });
+        wait_until("the end of every such process", || {
+            let all = others(&mut client);
+            all.is_disjoint(&earlier).then_some(()).ok_or_else(|| format!("{all:?}, earlier {earlier:?}"))
+        });
+    }
+    let output = site.run(&["check"]);
+    assert!(stdout_and_stderr(&output).contains("in a worker process for each call"));
+    assert!(client.close().status.success());
+}
