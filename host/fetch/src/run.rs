@@ -1,0 +1,166 @@
+//! One request, from its line to its result: reads what lies outside of the wall, raises the wall, then speaks to the server.
+
+use std::time::Duration;
+
+use belljar_fetch_protocol::{
+    DownloadRequest, Event, FailureKind, Limits, PROTOCOL, Request, ResolveRequest, Tags, Task, Trust,
+};
+
+use crate::credentials::Login;
+use crate::digest::Sha256;
+use crate::directory::Directory;
+use crate::download::{self, Server, Wanted};
+use crate::failure::{Outcome, failure};
+use crate::http::Client;
+use crate::network::Network;
+use crate::output::Output;
+use crate::registry::Registry;
+use crate::resolve;
+use crate::signatures::Judge;
+use crate::source::{Image, Source};
+use crate::wall;
+
+/// The most seconds that a limit may have.
+const MAX_SECONDS: u64 = 24 * 60 * 60;
+
+/// The parts of a request that are ready before the wall.
+struct Prepared {
+    work: Work,
+    source: Source,
+    login: Option<Login>,
+    network: Network,
+    limits: Limits,
+}
+
+enum Work {
+    Resolve(Box<Judge>),
+    Download { digest: Sha256, size: Option<u64>, directory: Directory, judge: Box<Judge> },
+    Tags,
+}
+
+/// Handles the request in `line`. Returns true if it succeeded. The result is the last event on standard output.
+#[must_use]
+pub fn run(line: &[u8]) -> bool {
+    let mut output = Output::default();
+    let result = handle(line, &mut output);
+    let is_done = result.is_ok();
+    output.event(&result.unwrap_or_else(|error| Event::Failed(*error)));
+    is_done
+}
+
+fn handle(line: &[u8], output: &mut Output) -> Outcome<Event> {
+    let request: Request = serde_json::from_slice(line).map_err(|error| {
+        let problem = format!("the request cannot be read: {error}");
+        failure(FailureKind::Request, problem, "install belljar and belljar-fetch of the same version")
+    })?;
+    if request.protocol != PROTOCOL {
+        let problem = format!("the request has version {}, expected {PROTOCOL}", request.protocol);
+        return Err(failure(FailureKind::Request, problem, "install belljar and belljar-fetch of the same version"));
+    }
+    let prepared = prepare(&request)?;
+    let directory = match &prepared.work {
+        Work::Download { directory, .. } => Some(directory.handle()),
+        _ => None,
+    };
+    let mut ports = prepared.network.dns_ports();
+    ports.extend([crate::http::HTTPS, prepared.source.origin().port]);
+    // It starts no thread. Built with all parts of tokio, it opens sockets of its own, which the wall forbids.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        failure(FailureKind::Wall, format!("cannot wait for the network: {error}"), "report this as a bug")
+    })?;
+    let missing = wall::raise(directory, &ports, prepared.limits.component_bytes, request.wall)?;
+    output.event(&Event::Wall { missing });
+    runtime.block_on(work(prepared, output))
+}
+
+/// Reads everything that lies outside of the wall.
+fn prepare(request: &Request) -> Outcome<Prepared> {
+    let mut limits = request.limits;
+    for seconds in [&mut limits.seconds, &mut limits.idle_seconds, &mut limits.download_seconds] {
+        *seconds = (*seconds).clamp(1, MAX_SECONDS);
+    }
+    let (source, work) = match &request.task {
+        Task::Resolve(ResolveRequest { source, trust }) => {
+            let source = Source::parse(source)?;
+            let judge = Judge::new(trust, &source.scope())?;
+            (source, Work::Resolve(Box::new(judge)))
+        }
+        Task::Download(download) => prepare_download(download)?,
+        Task::Tags(tags) => (Source::Image(Image::parse(&tags.repository)?), Work::Tags),
+    };
+    let login = match &source {
+        Source::Image(image) if request.credentials => Login::read(&image.registry),
+        _ => None,
+    };
+    Ok(Prepared { work, source, login, network: Network::read(&request.network)?, limits })
+}
+
+fn prepare_download(download: &DownloadRequest) -> Outcome<(Source, Work)> {
+    let source = Source::parse(&download.source)?;
+    let pinned = match &source {
+        Source::Image(image) => image.digest.is_some(),
+        Source::File(file) => file.digest.to_string() == download.component_digest,
+    };
+    let digest = download.component_digest.parse::<Sha256>().ok().filter(|_| pinned);
+    let Some(digest) = digest else {
+        let problem = format!("\"{}\" cannot be downloaded: it names no digest, or another one", download.source);
+        return Err(failure(FailureKind::Request, problem, "resolve the source first"));
+    };
+    // Signatures of an image were judged when it was resolved.
+    let trust = if matches!(source, Source::File(_)) { download.trust.clone() } else { Trust::default() };
+    let judge = Box::new(Judge::new(&trust, &source.scope())?);
+    let directory = Directory::open(&download.directory)?;
+    Ok((source, Work::Download { digest, size: download.size, directory, judge }))
+}
+
+/// The part of a request that needs the network.
+async fn work(prepared: Prepared, output: &mut Output) -> Outcome<Event> {
+    let Prepared { work, source, login, network, limits } = prepared;
+    let idle = Duration::from_secs(limits.idle_seconds);
+    let mut client = Client::new(network.dialer()?, source.origin().clone(), idle);
+    match (work, source) {
+        (Work::Resolve(judge), Source::Image(image)) => {
+            let mut registry = Registry::new(client, image.clone(), login);
+            let resolved = within(&limits, resolve::image(&mut registry, &image, &judge, &limits)).await?;
+            Ok(Event::Resolved(Box::new(resolved)))
+        }
+        (Work::Resolve(judge), Source::File(file)) => {
+            let resolved = within(&limits, resolve::file(&mut client, &file, &judge, &limits)).await?;
+            Ok(Event::Resolved(Box::new(resolved)))
+        }
+        (Work::Download { digest, size, directory, judge }, source) => {
+            let mut minisign = None;
+            let (reference, mut server) = match source {
+                Source::Image(image) => {
+                    (image.reference(), Server::Registry(Box::new(Registry::new(client, image, login))))
+                }
+                Source::File(file) => {
+                    let reference = file.url.shown();
+                    let text = within(&limits, resolve::minisig(&mut client, &file)).await?;
+                    minisign = judge.announce(text.as_deref(), &reference)?;
+                    (reference, Server::File(Box::new(client), file))
+                }
+            };
+            let wanted = Wanted { digest, size, limits, reference, minisign: minisign.as_ref() };
+            download::download(&mut server, &directory, &wanted, output).await.map(Event::Downloaded)
+        }
+        (Work::Tags, Source::Image(image)) => {
+            let mut registry = Registry::new(client, image, login);
+            let (tags, more) = within(&limits, registry.tags()).await?;
+            Ok(Event::Tags(Tags { tags, more }))
+        }
+        (Work::Tags, Source::File(file)) => {
+            let problem = format!("\"{}\" is a file, and files have no tags", file.url.shown());
+            Err(failure(FailureKind::Request, problem, "name a repository of a registry"))
+        }
+    }
+}
+
+/// The result of `step`, or a failure after the time of the whole request.
+async fn within<T>(limits: &Limits, step: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let limit = Duration::from_secs(limits.seconds);
+    tokio::time::timeout(limit, step).await.unwrap_or_else(|_| {
+        let problem = format!("the server needs more than {} s for its answers", limit.as_secs());
+        Err(failure(FailureKind::Time, problem, "try again later"))
+    })
+}
