@@ -20,11 +20,14 @@ mod definitions;
 mod dev;
 mod doctor;
 mod down;
+mod export;
+mod fetched;
 mod fields;
 mod flags;
 mod form;
 mod grant;
 mod host;
+mod import;
 mod init;
 mod inspect;
 mod key;
@@ -32,11 +35,13 @@ mod list;
 mod login;
 mod man;
 mod new;
+mod outdated;
 mod output;
 mod progress;
 mod prompt;
 mod prompts;
 mod read;
+mod releases;
 mod remove;
 mod revoke;
 mod rounds;
@@ -50,7 +55,10 @@ mod tools;
 mod top;
 mod trust;
 mod up;
+mod upgrade;
 mod verb;
+mod verify;
+mod why;
 
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
@@ -210,6 +218,12 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Init { at } => init::run(&at),
         Verb::Add { add } => add::run(&add),
         Verb::Remove { at, mount, write } => remove::run(&at, &mount, write),
+        Verb::Upgrade { upgrade } => upgrade::run(&upgrade),
+        Verb::Outdated { at, json } => outdated::run(&at, json),
+        Verb::Verify { at, json } => verify::run(&at, json),
+        Verb::Why { at, mount, json } => why::run(&at, &mount, json),
+        Verb::Export { at, file } => export::run(&at, &file),
+        Verb::Import { at, file, write } => import::run(&at, &file, write),
         Verb::Up { up } => up::run(&up),
         Verb::Down { at } => down::run(&at),
         Verb::Status { json } => status::run(json),

@@ -26,6 +26,7 @@ pub mod schema;
 pub mod serve;
 mod settings;
 mod trace;
+mod trust;
 mod value;
 
 use std::collections::BTreeMap;
@@ -67,6 +68,7 @@ pub use settings::{Ask, Isolation, Wall};
 use settings::{CALLS, LIST_TIME, TOTAL_MEMORY};
 pub use trace::TraceConfig;
 use trace::TraceTable;
+pub use trust::{SignerConfig, SignerProblem, TrustConfig, TrustedSigner};
 
 /// The file name that belljar looks for in the working directory.
 pub const FILE: &str = belljar_join::FILE;
@@ -116,6 +118,8 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Where the spans of requests go. None: no request is traced.
     pub trace: Option<TraceConfig>,
+    /// Who may sign the components that are fetched.
+    pub trust: TrustConfig,
     /// Several belljars behind one address. None: this one is alone.
     pub replicas: Option<ReplicasConfig>,
     /// The key that all replicas have. `None` until its file is read.
@@ -304,6 +308,7 @@ impl Config {
         let admin = file.admin.unwrap_or_default().checked(place)?;
         let trace = file.trace.map(TraceTable::checked);
         let replicas = file.replicas.map(|table| ReplicasTable::checked(table, &secrets, place)).transpose()?;
+        let trust = file.trust.unwrap_or_default().checked(place)?;
         let mut mounts = BTreeMap::new();
         for (name, table) in file.mounts {
             let table_name = || text::excerpt(&name, 80);
@@ -366,6 +371,7 @@ impl Config {
             serve,
             admin,
             trace,
+            trust,
             replicas,
             replica_key: None,
             settings_hash,

@@ -6,12 +6,14 @@
 
 pub(crate) mod admin;
 pub(crate) mod api_keys;
+pub(crate) mod bundle;
 pub(crate) mod candidate;
 pub(crate) mod compiler_process;
 pub(crate) mod configuration;
 pub(crate) mod directories;
 pub(crate) mod edit;
 pub(crate) mod failure;
+pub(crate) mod fetcher;
 mod file_changes;
 mod file_follower;
 pub(crate) mod files;

@@ -30,6 +30,7 @@ mod lists;
 mod providers;
 mod reads;
 mod record;
+mod registries;
 mod replicas;
 mod sandbox;
 mod server;

@@ -130,6 +130,9 @@ pub(crate) fn workers(front: u32) -> Vec<u32> {
     starters.flat_map(|starter| children(starter, WORKER)).collect()
 }
 
+/// The limits of a mount whose guest spins until it is ended: on a busy machine too, no limit ends it before.
+pub(crate) const SPINS: &str = "[mounts.hostile.limits]\ntime = \"1h\"\nfuel = 9000000000000000000\n";
+
 /// Waits until these workers have computed: then a call of the guest that spins has reached one of them.
 pub(crate) fn await_computing(workers: &[u32]) {
     belljar_tests::wait_until("a call in the worker", || {

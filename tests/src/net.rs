@@ -19,6 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// A public address that leads to this machine inside the namespace.
 pub const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 215, 14);
 
+/// A port of this machine that is free now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("a bound socket").port()
+}
+
 /// A TCP listener and a UDP socket with the same port on this machine. Neither blocks.
 pub fn sockets_of_one_port() -> (TcpListener, UdpSocket) {
     let bind = || {

@@ -1,13 +1,15 @@
 //! A real Redis on loopback, for belljars that share a store.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio as Pipe};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::net::free_port;
 use crate::places;
 use crate::process::Process;
 use crate::wait::wait_until;
@@ -19,23 +21,35 @@ pub struct Redis {
     port: u16,
     directory: TempDir,
     options: Vec<String>,
+    has_tls: bool,
 }
 
 impl Redis {
     /// Starts a Redis with these options of its command line. `None` if none is installed, and `BELLJAR_SKIP` says so.
     pub fn start(options: &[&str]) -> Option<Redis> {
+        Self::started(options, false)
+    }
+
+    /// Starts a Redis that takes encrypted connections alone. `certificate` and `key` are files.
+    pub fn start_tls(certificate: &Path, key: &Path) -> Option<Redis> {
+        let [certificate, key] = [certificate, key].map(|path| path.to_str().expect("a path of letters"));
+        let options = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no"];
+        Self::started(&options, true)
+    }
+
+    fn started(options: &[&str], has_tls: bool) -> Option<Redis> {
         places::redis()?;
         let port = free_port();
         let directory = TempDir::with_prefix("redis-").expect("a temporary directory");
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let mut redis = Redis { process: None, port, directory, options };
+        let mut redis = Redis { process: None, port, directory, options, has_tls };
         redis.restart();
         Some(redis)
     }
 
     /// The URL for `[replicas]`.
     pub fn url(&self) -> String {
-        format!("redis://{}", self.address())
+        format!("{}://{}", if self.has_tls { "rediss" } else { "redis" }, self.address())
     }
 
     /// Its address.
@@ -49,7 +63,9 @@ impl Redis {
         let program = places::redis().expect("it was there before");
         let mut command = Command::new(program);
         let port = self.port.to_string();
-        command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
+        let (plain, encrypted) = if self.has_tls { ("0", port.as_str()) } else { (port.as_str(), "0") };
+        command.args(["--port", plain, "--tls-port", encrypted]);
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
         command.args(&self.options).current_dir(self.directory.path()).stdin(Pipe::null()).stdout(Pipe::null());
         let process = Process::start(command);
         wait_until("Redis", || {
@@ -102,10 +118,4 @@ impl Redis {
         reader.read_exact(&mut text).expect("the whole text");
         String::from_utf8_lossy(&text).into_owned()
     }
-}
-
-/// A port that is free now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("a bound socket").port()
 }

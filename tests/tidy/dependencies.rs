@@ -135,6 +135,36 @@ fn each_dependency_of_the_host_is_built_once() {
     }));
 }
 
+/// Crates of `belljar-fetch`, the program that fetches and verifies components, and of clients like it.
+const FETCHING: [&str; 8] = [
+    "belljar-fetch",
+    "docker_credential",
+    "minisign-verify",
+    "oci-client",
+    "reqwest",
+    "sigstore-trust-root",
+    "sigstore-verify",
+    "x509-cert",
+];
+
+/// The names of the crates that a package is linked with.
+fn linked(package: &str) -> BTreeSet<String> {
+    let tree = cargo(&["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--no-dedupe"]);
+    tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// A serving belljar must not parse manifests, certificates and bundles of strangers. A program of its own does, behind a wall.
+#[test]
+fn a_serving_belljar_contains_no_client_of_registries() {
+    let (serving, fetching) = (linked("belljar"), linked("belljar-fetch"));
+    assert!(serving.contains("wasmtime") && !fetching.contains("wasmtime"), "{fetching:?}");
+    assert_none(FETCHING.iter().filter(|name| serving.contains(**name)).map(|name| format!("belljar contains {name}")));
+    // Each name must be that of a crate: these two are known as clients, and belljar-fetch does without them.
+    let unused = ["oci-client", "reqwest"];
+    let unknown = FETCHING.iter().filter(|name| !unused.contains(name) && !fetching.contains(**name));
+    assert_none(unknown.map(|name| format!("belljar-fetch does not contain {name}")));
+}
+
 #[test]
 fn licence_expressions_are_evaluated() {
     let allowed = ["MIT", "Apache-2.0", "Zlib"];

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use belljar_dist::COMPANIONS;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -32,9 +33,10 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     components(shell, || Ok(()))
 }
 
-/// Builds belljar.
+/// Builds belljar, and the programs beside it.
 pub(crate) fn host(shell: &Shell) -> Result<()> {
-    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar", "--package", "belljar-join"]))
+    let companions = COMPANIONS.iter().flat_map(|name| ["--package", name]);
+    shell::run(shell.cargo(["build", "--release", "--package", "belljar"]).args(companions))
 }
 
 /// Builds one provider of `plugins/` that is written in Rust. Returns its path.

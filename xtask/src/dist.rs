@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
-use belljar_dist::{Packed, Request, TRIPLES, musl_triple};
+use belljar_dist::{COMPANIONS, Packed, Request, TRIPLES, musl_triple};
 
 use crate::output;
 use crate::setup;
@@ -110,16 +110,8 @@ fn compile(shell: &Shell, targets: &[&'static str], providers: &Path) -> Result<
     for target in targets {
         setup::target(shell, target)?;
         output::line(&format!("compiling belljar for {target}"));
-        let mut cargo = shell.cargo([
-            "zigbuild",
-            "--locked",
-            "--profile",
-            "dist",
-            "--package",
-            "belljar",
-            "--package",
-            "belljar-join",
-        ]);
+        let mut cargo = shell.cargo(["zigbuild", "--locked", "--profile", "dist", "--package", "belljar"]);
+        cargo.args(COMPANIONS.iter().flat_map(|name| ["--package", name]));
         cargo.args(["--config", STRIP, "--target", target, "--target-dir"]).arg(&directory);
         cargo.env("CARGO_ZIGBUILD_ZIG_PATH", &zig).env("PATH", search_path(shell)?);
         set_flags(shell, &directory, &mut cargo)?;

@@ -19,6 +19,7 @@ mod report;
 mod sdk;
 mod setup;
 mod shell;
+mod simulate;
 mod soak;
 mod test;
 mod tools;
@@ -51,6 +52,7 @@ cargo xtask <verb>
   sdk     pack the SDKs for authors of providers into target/sdk, for cargo, npm, pip, Go, C, C++, Zig: [--output DIR] [--repository URL]
   lint    rustfmt, clippy, rustdoc, cargo deny
   fuzz    run the fuzz targets under libFuzzer: [--target NAME] [--seconds N] [--keep]
+  simulate  replicas that share one store, in virtual time: [--full | --measure | --replicas N]
   soak    a million reads, a fifth of them hostile; watch memory and descriptors: [--reads N] [--svg FILE]
 ";
 
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&shell, env::args().skip(2)),
         "dist" => dist::run(&shell, env::args().skip(2)),
         "sdk" => sdk::run(&shell, env::args().skip(2)),
+        "simulate" => simulate::run(&shell, env::args().skip(2)),
         "soak" => soak::run(&shell, env::args().skip(2)),
         "lint" => setup::wasm_target(&shell).and_then(|()| setup::lints(&shell)).and_then(|()| lint::run(&shell)),
         "" | "help" | "--help" | "-h" => {

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -136,7 +137,12 @@ fn apt_install(package: &str) -> Result<()> {
         command.args(if is_root { [].as_slice() } else { &["--non-interactive", "apt-get"] }).arg("--quiet");
         shell::run_quietly(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
     };
-    apt(&["update"])?;
+    // The lists are read once: each time takes as long as a small package.
+    static HAS_LISTS: AtomicBool = AtomicBool::new(false);
+    if !HAS_LISTS.load(Ordering::Relaxed) {
+        apt(&["update"])?;
+        HAS_LISTS.store(true, Ordering::Relaxed);
+    }
     apt(&["install", "--yes", "--no-install-recommends", package])
 }
 
@@ -151,6 +157,7 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     missing.extend(debian(shell, "haproxy", "/usr/sbin/haproxy")?);
     missing.extend(debian(shell, "redis-server", "/usr/bin/redis-server")?);
     missing.extend(debian(shell, "systemd", "/usr/bin/systemd-analyze")?);
+    missing.extend(debian(shell, "docker-registry", "/usr/bin/docker-registry")?);
     for (family, needs, install) in [
         ("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>),
         ("node", ["node", "npm"], node),

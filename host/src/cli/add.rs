@@ -1,4 +1,5 @@
-//! `belljar add`: puts a component into the plugin directory as a mount, with its grants.
+//! `belljar add`: puts a component into the plugin directory as a mount, with its grants. The component is a file, or is
+//! fetched.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,9 +8,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
+use super::fetched::{self, FetchOptions, FetchedSource};
 use super::flags::{GrantFlags, WriteFlags};
 use super::{confirm, grant, inspect, output};
 use crate::config::Config;
+use crate::config::lock::{LockedSource, Pin};
 use crate::grants::edit::GrantArgs;
 use crate::grants::{GrantKind, KINDS, Need};
 use crate::model::error::show_bytes;
@@ -19,16 +22,20 @@ use crate::server::candidate::Candidate;
 use crate::server::edit::ConfigChange;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
-use crate::server::{configuration, edit, files, log, shipped};
+use crate::server::{configuration, edit, files, log, pins, shipped};
 
 /// The help of `add`.
 pub(super) const HELP: &str = "Examples:
   belljar add files --as notes --fs ~/notes
   belljar add ./weather.wasm --http https://api.example --method GET
   belljar add ~/downloads/providers
+  belljar add ghcr.io/acme/tides:1.2 --http https://api.tides.example --method GET
+  belljar add 'https://acme.example/tides.wasm#sha256=HEX' --unsigned
 
 SOURCE is a .wasm file, a directory of such files, or the name of a provider that was installed
 with belljar. Without SOURCE, the command lists the installed providers.
+A reference of a registry, or a URL with its digest, is fetched: belljar shows what it is and who
+signed it, checks the signature, and downloads it. docs/guide/registries.md explains [trust].
 
 The component is copied into the plugin directory. Without grants it can only compute.";
 
@@ -43,6 +50,9 @@ pub(super) struct AddArgs {
     /// The name of the mount (default: the name of the file).
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
+    /// Fetch a component that nobody signed, or whose signature does not count.
+    #[arg(long)]
+    unsigned: bool,
     #[command(flatten)]
     grants: GrantFlags,
     #[command(flatten)]
@@ -55,29 +65,27 @@ pub(super) struct NewMount {
     bytes: Vec<u8>,
     digest: Digest,
     profile: Profile,
+    /// Where it was fetched from.
+    source: Option<LockedSource>,
 }
 
 /// Adds one component, or each of a directory.
 pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
     log::start("warn");
     let Some(source) = &args.source else { return list(args.write.json) };
-    let files = sources(source)?;
-    if files.len() > 1 && (args.name.is_some() || !args.grants.0.is_empty()) {
-        return Err(Failure::Misused(format!(
-            "\"{}\" has {} components, and a name or a grant is for one; name one of the files",
-            text::excerpt(source, 200),
-            files.len()
-        )));
-    }
-    let mut all = Vec::new();
-    for file in &files {
-        all.push(NewMount::read(file, args.name.as_deref())?);
-    }
+    let config = configuration::file(&args.at)?;
+    let all = match fetched::is_reference(source) {
+        true => {
+            let WriteFlags { yes, json } = args.write;
+            let options = FetchOptions { unsigned: args.unsigned, unasked: yes, json };
+            vec![NewMount::fetched(options.fetch(&config, source)?, args.name.as_deref())?]
+        }
+        false => args.read_files(source)?,
+    };
     let grants: Vec<(&'static GrantKind, GrantArgs)> = match all.as_slice() {
         [one] => args.grants.0.iter().map(|(kind, arguments)| (*kind, one.completed(kind, arguments))).collect(),
         _ => Vec::new(),
     };
-    let config = configuration::file(&args.at)?;
     for one in &all {
         one.check_is_new(&config)?;
     }
@@ -103,6 +111,7 @@ pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::FAILURE);
         }
         for one in &all {
+            one.remember(&change.new)?;
             one.install(&change.new.plugins)?;
         }
         if let ([one], false) = (all.as_slice(), grants.is_empty()) {
@@ -120,6 +129,27 @@ pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
             output::message(args.write.json, &change.effect(Some(&one.mount)))?;
         }
         return report(&all, &change, args.write.json);
+    }
+}
+
+impl AddArgs {
+    /// The components in the files that `source` names.
+    fn read_files(&self, source: &str) -> Result<Vec<NewMount>, Failure> {
+        if self.unsigned {
+            let shown = text::excerpt(source, 200);
+            return Err(Failure::Misused(format!(
+                "\"{shown}\" is a file, which needs no signature; leave out --unsigned"
+            )));
+        }
+        let files = sources(source)?;
+        if files.len() > 1 && (self.name.is_some() || !self.grants.0.is_empty()) {
+            return Err(Failure::Misused(format!(
+                "\"{}\" has {} components, and a name or a grant is for one; name one of the files",
+                text::excerpt(source, 200),
+                files.len()
+            )));
+        }
+        files.iter().map(|file| NewMount::read(file, self.name.as_deref())).collect()
     }
 }
 
@@ -169,15 +199,26 @@ impl NewMount {
     /// Reads and checks a component. Runs no code of it.
     pub(super) fn read(file: &Path, name: Option<&str>) -> Result<Self, Failure> {
         let (shown, bytes) = inspect::read(file)?;
+        Self::checked(&shown, &file.file_stem().unwrap_or_default().to_string_lossy(), name, bytes)
+    }
+
+    /// The same for a component that was fetched.
+    fn fetched(fetched: FetchedSource, name: Option<&str>) -> Result<Self, Failure> {
+        let FetchedSource { bytes, source } = fetched;
+        let new = Self::checked(&source.reference, fetched::default_name(&source.reference), name, bytes)?;
+        Ok(Self { source: Some(source), ..new })
+    }
+
+    fn checked(shown: &str, stem: &str, name: Option<&str>, bytes: Vec<u8>) -> Result<Self, Failure> {
         let mount = match name {
             Some(name) => MountName::new(name).map_err(Failure::misused)?,
-            None => MountName::from_stem(&file.file_stem().unwrap_or_default().to_string_lossy())
+            None => MountName::from_stem(stem)
                 .map_err(|why| Failure::Failed(format!("\"{shown}\": {why}; name the mount with --as NAME")))?,
         };
         let refuse = |why: String| Failure::Failed(format!("\"{shown}\" cannot be added: it is {why}"));
         let profile = Profile::read(&bytes).map_err(|why| refuse(why.to_string()))?;
         profile.check().map_err(|why| refuse(why.to_string()))?;
-        Ok(Self { mount, digest: Digest::of(&bytes), bytes, profile })
+        Ok(Self { mount, digest: Digest::of(&bytes), bytes, profile, source: None })
     }
 
     /// The grant with the name that the provider declares, if the command line leaves it out: `--fs ~/notes` becomes
@@ -212,6 +253,10 @@ impl NewMount {
         #[expect(clippy::disallowed_methods, reason = "the operator's plugin directory")]
         let is_other = std::fs::read(&present).is_ok_and(|bytes| bytes != self.bytes);
         match is_other {
+            true if self.source.is_some() => Err(Failure::Failed(format!(
+                "there is another component \"{mount}\" already; choose another name with --as NAME, or upgrade it: {}",
+                command::line(["upgrade", mount.as_str()])
+            ))),
             true => Err(Failure::Failed(format!(
                 "there is another component \"{mount}\" already; choose another name with --as NAME, or remove it first: {}",
                 command::line(["remove", mount.as_str()])
@@ -226,7 +271,7 @@ impl NewMount {
 
     /// What it is, and what it will be able to do.
     fn describe(&self, change: &ConfigChange, grants: &[(&'static GrantKind, GrantArgs)]) -> Result<String, Failure> {
-        let Self { mount, bytes, digest, profile } = self;
+        let Self { mount, bytes, digest, profile, .. } = self;
         let mut out = format!("{mount}  belljar://{mount}/  {}\n  {digest}\n", show_bytes(bytes.len() as u64));
         let consequences = change.consequences(mount);
         match consequences.is_empty() && grants.is_empty() {
@@ -249,6 +294,18 @@ impl NewMount {
         self.profile.needs.all().iter().filter(|need| !need.optional).filter(move |need| !is_held(need))
     }
 
+    /// Writes into the lock where the component was fetched from. It comes before the component: a mount that is there without
+    /// its pin would be served as any file.
+    fn remember(&self, config: &Config) -> Result<(), Failure> {
+        let Some(source) = &self.source else { return Ok(()) };
+        let write_lock = files::lock_for_writing(&[&config.lock])?;
+        let mut lock = pins::read(&config.lock)?;
+        let Profile { exports, imports, .. } = self.profile.clone();
+        let pin = Pin { digest: self.digest, next: None, source: Some(source.clone()), exports, imports };
+        lock.set(self.mount.clone(), pin);
+        Ok(pins::write(&write_lock, config, &lock)?)
+    }
+
     /// Writes the component into the plugin directory. Creates the directory if it is missing.
     pub(super) fn install(&self, plugins: &Path) -> Result<(), Failure> {
         #[expect(clippy::disallowed_methods, reason = "the operator's plugin directory")]
@@ -265,6 +322,8 @@ fn report(all: &[NewMount], change: &ConfigChange, is_json: bool) -> Result<Exit
         let one = |one: &NewMount| {
             json!({
                 "mount": one.mount.as_str(), "digest": one.digest.to_string(), "granted": change.granted(&one.mount),
+                "source": one.source.as_ref().map(|source| &source.reference),
+                "signedBy": one.source.as_ref().map(fetched::signed_by),
                 "needs": one.missing(&change.new).map(Need::describe).collect::<Vec<_>>(),
             })
         };

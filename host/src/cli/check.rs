@@ -30,7 +30,7 @@ use crate::server::front_door::LiveAuthentication;
 use crate::server::location::LocationArgs;
 use crate::server::{
     api_keys, configuration, keys::Keys, keys::SharedCode, landlock, landlock::WallStatus, listening, pins,
-    pins::Pinning, record, startup, tls_files,
+    pins::Pinning, record, replicas, replicas::ProbedStore, startup, tls_files,
 };
 
 pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
@@ -48,15 +48,24 @@ pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCod
         let audit = record::audit(&config, true)?;
         let host = startup::start(config, keys, audit, None)?;
         let snapshot = host.gateway.fully_loaded_snapshot().await;
+        let store = replicas::probe_store(&host.config).await?;
         progress::end();
         let walls = worker_walls(&snapshot).await;
         let about_rules = rule_warnings(&host.config, stored_keys.as_ref(), &snapshot);
         if as_json {
-            output::print_json(&to_json(&host.config, &wall.status, api_keys, (&snapshot, &walls, &about_rules)))?
+            output::print_json(&to_json(
+                &host.config,
+                &wall.status,
+                api_keys,
+                (&snapshot, &walls, &about_rules),
+                store.as_ref(),
+            ))?
         } else {
             let lines = about_rules.iter().map(|one| format!("{}  {one}\n", table::styled(table::WARN, "warning")));
             let about_rules: String = lines.collect();
-            table::print(&(to_text(&host.config, &wall.status, api_keys, (&snapshot, &walls)) + &about_rules))?
+            table::print(
+                &(to_text(&host.config, &wall.status, api_keys, (&snapshot, &walls), store.as_ref()) + &about_rules),
+            )?
         }
         let is_fine = snapshot.refused().is_empty() && snapshot.quarantined().is_empty();
         Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -183,6 +192,7 @@ fn to_text(
     wall: &WallStatus,
     api_keys: Option<KeyCount>,
     (snapshot, walls): (&Snapshot, &WorkerWalls),
+    store: Option<&ProbedStore>,
 ) -> String {
     let mut out = format!(
         "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
@@ -192,6 +202,16 @@ fn to_text(
     );
     if let Some(count) = api_keys {
         let _ = writeln!(out, "keys     {} ({count})", config.api_keys.display());
+    }
+    if let Some(ProbedStore { url, why_down }) = store {
+        let _ = match why_down {
+            None => writeln!(out, "store    {url} (reached)"),
+            Some(why) => writeln!(
+                out,
+                "store    {url}\n{}  the store {why}; until it is reached, each replica works alone",
+                table::styled(table::WARN, "warning")
+            ),
+        };
     }
     if matches!(config.pins, Pins::Off) {
         let _ = writeln!(out, "warning  {}", pins::DEV_WARNING);
@@ -243,6 +263,7 @@ fn to_json(
     wall: &WallStatus,
     api_keys: Option<KeyCount>,
     (snapshot, walls, about_rules): (&Snapshot, &WorkerWalls, &[String]),
+    store: Option<&ProbedStore>,
 ) -> Value {
     let mounts: Vec<Value> = snapshot
         .mounts()
@@ -261,8 +282,10 @@ fn to_json(
     let wall =
         json!({ "standing": wall.word(), "abi": wall.abi(), "missing": wall.missing(), "says": wall.to_string() });
     let keys = api_keys.map(|count| json!({ "file": config.api_keys, "valid": count.valid, "expired": count.expired }));
+    let store =
+        store.map(|store| json!({ "url": store.url, "isReached": store.why_down.is_none(), "why": store.why_down }));
     json!({
-        "plugins": config.plugins, "cache": config.cache, "state": config.state, "wall": wall, "keys": keys,
+        "plugins": config.plugins, "cache": config.cache, "state": config.state, "wall": wall, "keys": keys, "store": store,
         "mounts": mounts, "refused": refused, "warnings": about_rules,
         "quarantined": snapshot.quarantined().iter().map(quarantined).collect::<Vec<_>>(),
     })

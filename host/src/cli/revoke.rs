@@ -64,7 +64,9 @@ pub(super) fn run(
         }
         if change.new.mounts.get(&mount).is_none_or(|own| !own.needs_pin()) {
             let mut lock = pins::read(&change.new.lock)?;
-            if lock.remove(&mount).is_some() {
+            // A component that was fetched keeps its pin: the lock knows where it comes from.
+            if lock.pin(&mount).is_some_and(|pin| pin.source.is_none()) {
+                lock.remove(&mount);
                 pins::write(&write_lock, &change.new, &lock)?;
             }
         }

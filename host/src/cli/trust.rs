@@ -25,7 +25,8 @@ pub(super) fn run(at: &LocationArgs, mounts: &[String], write: WriteFlags) -> Re
     let mut pending = Vec::new();
     for name in &names {
         let candidate = Candidate::find(&config, name)?;
-        if config.mounts.get(name).is_none_or(|own| !own.needs_pin()) {
+        let is_fetched = pins::read(&config.lock)?.pin(name).is_some_and(|pin| pin.source.is_some());
+        if config.mounts.get(name).is_none_or(|own| !own.needs_pin()) && !is_fetched {
             output::message(write.json, &format!("\"{name}\" holds no grants and needs no trust\n"))?;
         } else if candidate.is_trusted() {
             output::message(

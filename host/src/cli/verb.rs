@@ -7,7 +7,8 @@ use clap::Subcommand;
 
 use super::flags::{self, CallArgs, DefinitionsArgs, DevFlag, WriteFlags};
 use super::{
-    add, audit, call, can, completions, connect, declare, dev, doctor, init, key, login, new, prompt, status, top, up,
+    add, audit, call, can, completions, connect, declare, dev, doctor, export, import, init, key, login, new, prompt,
+    status, top, up, upgrade,
 };
 use crate::config::listen_address;
 use crate::server::location::LocationArgs;
@@ -60,6 +61,62 @@ pub(super) enum Verb {
         /// The name of the mount.
         #[arg(value_name = "MOUNT")]
         mount: String,
+        #[command(flatten)]
+        write: WriteFlags,
+    },
+    /// Put a newer version in the place of a component that was fetched: show what differs, check its signature, ask.
+    #[command(after_help = upgrade::HELP)]
+    Upgrade {
+        #[command(flatten)]
+        upgrade: upgrade::UpgradeArgs,
+    },
+    /// Ask the registries for newer versions of the components that were fetched. Exit code 1 if there are any.
+    #[command(after_help = "Examples:\n  belljar outdated\n  belljar outdated --json")]
+    Outdated {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compare the components with the lock, without a network. Exit code 1 if one differs.
+    #[command(after_help = "Examples:\n  belljar verify\n  belljar verify --json")]
+    Verify {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Explain a mount: where its component comes from, who signed it, what it may do.
+    #[command(after_help = "Example:\n  belljar why tides")]
+    Why {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// The name of the mount.
+        #[arg(value_name = "MOUNT")]
+        mount: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the configuration, its lock and its components into one file, without secrets.
+    #[command(after_help = export::HELP)]
+    Export {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// The file to write.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Set belljar up from a file that `belljar export` wrote: show what each mount will be able to do, and ask.
+    #[command(after_help = import::HELP)]
+    Import {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// The file to read.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
         #[command(flatten)]
         write: WriteFlags,
     },
@@ -403,6 +460,11 @@ impl Verb {
             | Self::Grant { at, .. }
             | Self::Revoke { at, .. }
             | Self::Set { at, .. }
+            | Self::Outdated { at, .. }
+            | Self::Verify { at, .. }
+            | Self::Why { at, .. }
+            | Self::Export { at, .. }
+            | Self::Import { at, .. }
             | Self::Trust { at, .. } => Some(at),
             Self::Login { mount } | Self::Logout { mount } => Some(&mut mount.at),
             Self::Tools { list } | Self::Prompts { list } => Some(&mut list.at),
@@ -411,6 +473,7 @@ impl Verb {
             Self::Connect { connect } => Some(&mut connect.at),
             Self::Up { up } => Some(&mut up.at),
             Self::Add { add } => Some(&mut add.at),
+            Self::Upgrade { upgrade } => Some(&mut upgrade.at),
             Self::Top { top } => Some(&mut top.at),
             Self::Audit { audit } => Some(audit.location()),
             Self::Status { .. }

@@ -11,6 +11,7 @@ use super::deserializer::{self, DeserializeError, Reason};
 use super::issuer::IssuerProblem;
 use super::replicas::ReplicasProblem;
 use super::serve::ServeProblem;
+use super::trust::SignerProblem;
 use crate::grants::secrets::PrincipalPathError;
 use crate::grants::{GrantKind, KINDS};
 use crate::model::error::show_bytes;
@@ -133,6 +134,9 @@ pub enum Problem {
     /// The keys of `[replicas]` do not fit together.
     #[error(transparent)]
     Replicas(#[from] ReplicasProblem),
+    /// An entry of `[[trust.signers]]` cannot be used.
+    #[error(transparent)]
+    Trust(#[from] SignerProblem),
     /// The name of a secret has a character that names do not have.
     #[error("secrets: \"{0}\" is not the name of a secret; use letters, digits, \"-\" and \"_\"")]
     SecretName(String),

@@ -24,6 +24,7 @@ use super::rules::{AllowTable, DenyTable};
 use super::serve::ServeTable;
 use super::settings::{Ask, CALLS, Isolation, LIST_TIME, MAX_CALLS, TOTAL_MEMORY, Wall};
 use super::trace::TraceTable;
+use super::trust::TrustTable;
 use super::value::{BaseUri, ComponentFile, Count, Freshness, Size, Time, ToolPrefix};
 use crate::grants::secrets::SecretSource;
 use crate::grants::{GrantConfig, GrantKind};
@@ -97,6 +98,8 @@ pub(super) struct File {
     pub(super) admin: Option<AdminTable>,
     /// Traces of requests (OpenTelemetry).
     pub(super) trace: Option<TraceTable>,
+    /// Who may sign the components that `belljar add` fetches.
+    pub(super) trust: Option<TrustTable>,
     /// Several belljars behind one address, and the store that they share.
     pub(super) replicas: Option<ReplicasTable>,
     /// Credentials of HTTP requests. With this table, each HTTP request needs a valid key or token.

@@ -12,7 +12,8 @@ pub struct ConfigFingerprint {
 }
 
 /// The keys that belong to one machine: places and addresses. Replicas may differ in them.
-const OF_ONE_MACHINE: [&str; 8] = ["plugins", "cache", "state", "audit", "serve", "admin", "replicas", "trace"];
+const OF_ONE_MACHINE: [&str; 9] =
+    ["plugins", "cache", "state", "audit", "serve", "admin", "replicas", "trace", "trust"];
 
 /// A hash of the settings in the text of a configuration, which is valid TOML. Comments, the order of keys, and what belongs
 /// to one machine make no difference.

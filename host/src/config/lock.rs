@@ -4,6 +4,9 @@
 //! A damaged lock is refused as a whole. The checksum covers every entry and finds damage that still parses. Without it, one
 //! changed letter in a mount's name would leave the mount without a pin, and belljar would pin the next component unasked.
 
+mod source;
+mod written_digest;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -15,8 +18,8 @@ use crate::model::{Digest, Guard, MountName, command, text};
 /// The name of the file, beside the configuration.
 pub const FILE: &str = "belljar.lock";
 
-/// The version of the format.
-const VERSION: u64 = 1;
+/// The newest version of the format. Version 1 has no sources; a lock without them is written as version 1.
+const VERSION: u64 = 2;
 
 /// The first line of the file.
 const HEADING: &str = "# The components that may use the grants of each mount. Written by belljar. To accept a changed component: belljar trust MOUNT\n";
@@ -24,11 +27,19 @@ const HEADING: &str = "# The components that may use the grants of each mount. W
 /// The most names of exports, and of imports, that a pin keeps. Real components have fewer.
 const NAMES: usize = 256;
 
+pub use source::{LockedSigner, LockedSource};
+use written_digest::WrittenDigest;
+
 /// The entry of one mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
     /// The digest of the component that may use the grants.
     pub digest: Digest,
+    /// The digest of a component that takes its place: an upgrade writes this, replaces the file, and writes the digest. In
+    /// between, both may use the grants.
+    pub next: Option<Digest>,
+    /// Where the component was fetched from. `None` for a component that was there.
+    pub source: Option<LockedSource>,
     /// The exports of that component. `belljar trust` shows how they changed.
     pub exports: Vec<String>,
     /// The imports of that component.
@@ -58,7 +69,9 @@ pub enum LockProblem {
     #[error("{0}")]
     Form(String),
     /// It has another version.
-    #[error("version {0} is not supported: this belljar reads version {VERSION}; use the belljar that wrote the file")]
+    #[error(
+        "version {0} is not supported: this belljar reads the versions up to {VERSION}; use the belljar that wrote the file"
+    )]
     Version(u64),
     /// The checksum does not fit the entries.
     #[error("the checksum does not fit: another program than belljar changed the file")]
@@ -115,7 +128,7 @@ impl Pins {
             Self::AllowMissing(lock) => (lock, None),
         };
         match lock.pin(mount) {
-            Some(pin) if pin.digest == *digest => Ok(()),
+            Some(pin) if pin.digest == *digest || pin.next == Some(*digest) => Ok(()),
             Some(pin) => Err(Mismatch::Changed(pin.digest)),
             None => Err(Mismatch::Unknown(unwritten.map_or_else(
                 || {
@@ -125,6 +138,11 @@ impl Pins {
                 str::to_owned,
             ))),
         }
+    }
+
+    /// True if the lock says where the component of `mount` was fetched from. It is compared also without grants.
+    pub fn is_fetched(&self, mount: &MountName) -> bool {
+        self.lock().and_then(|lock| lock.pin(mount)).is_some_and(|pin| pin.source.is_some())
     }
 
     /// The lock. None if it cannot be read or is not compared.
@@ -148,7 +166,7 @@ impl Lock {
         };
         let file: LockFile = toml::from_str(source)
             .map_err(|error| wrong(error.span(), LockProblem::Form(text::excerpt(error.message(), 200))))?;
-        if *file.version.get_ref() != VERSION {
+        if !(1..=VERSION).contains(file.version.get_ref()) {
             return Err(wrong(Some(file.version.span()), LockProblem::Version(*file.version.get_ref())));
         }
         let pins = file.mounts.into_iter().map(|(name, entry)| (name.0, entry.into())).collect();
@@ -162,8 +180,9 @@ impl Lock {
 
     /// The text of the file.
     pub fn to_text(&self) -> String {
-        let body = self.body();
-        format!("{HEADING}version = {VERSION}\nchecksum = \"{}\"\n{body}", Digest::of(body.as_bytes()))
+        let (body, is_new) = (self.body(), self.pins.values().any(|pin| pin.next.is_some() || pin.source.is_some()));
+        let version = if is_new { VERSION } else { 1 };
+        format!("{HEADING}version = {version}\nchecksum = \"{}\"\n{body}", Digest::of(body.as_bytes()))
     }
 
     /// The entries in their canonical form, which the checksum covers.
@@ -171,6 +190,9 @@ impl Lock {
         let mut out = String::new();
         for (name, pin) in &self.pins {
             let _ = write!(out, "\n[mounts.{name}]\ndigest = \"{}\"\n", pin.digest);
+            if let Some(next) = &pin.next {
+                let _ = writeln!(out, "next = \"{next}\"");
+            }
             for (key, names) in [("exports", &pin.exports), ("imports", &pin.imports)] {
                 let _ = writeln!(out, "{key} = [");
                 for name in names {
@@ -178,8 +200,16 @@ impl Lock {
                 }
                 out.push_str("]\n");
             }
+            if let Some(source) = &pin.source {
+                let _ = write!(out, "\n[mounts.{name}.source]\n{source}");
+            }
         }
         out
+    }
+
+    /// All pins.
+    pub fn pins(&self) -> impl Iterator<Item = (&MountName, &Pin)> {
+        self.pins.iter()
     }
 
     /// The pin of a mount.
@@ -214,22 +244,17 @@ struct LockFile {
 #[serde(deny_unknown_fields)]
 struct LockEntry {
     digest: WrittenDigest,
+    next: Option<WrittenDigest>,
     exports: Vec<String>,
     imports: Vec<String>,
+    source: Option<source::WrittenSource>,
 }
 
 impl From<LockEntry> for Pin {
     fn from(entry: LockEntry) -> Self {
-        Self { digest: entry.digest.0, exports: entry.exports, imports: entry.imports }
-    }
-}
-
-/// A digest, written as `sha256:` and 64 hexadecimal digits.
-struct WrittenDigest(Digest);
-
-impl<'de> Deserialize<'de> for WrittenDigest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map(Self).map_err(serde::de::Error::custom)
+        let LockEntry { digest, next, exports, imports, source } = entry;
+        let next = next.map(|next| next.0);
+        Self { digest: digest.0, next, source: source.map(LockedSource::from), exports, imports }
     }
 }
 
@@ -253,6 +278,8 @@ mod tests {
     fn pin(bytes: &[u8]) -> Pin {
         Pin {
             digest: Digest::of(bytes),
+            next: None,
+            source: None,
             exports: vec!["a:b/c@0.1.0".into()],
             imports: vec!["wasi:io/poll@0.2.0".into(), "\"\\\u{e9}".into()],
         }
@@ -265,9 +292,23 @@ mod tests {
         lock
     }
 
+    fn lock_with_sources() -> Lock {
+        let mut lock = lock();
+        let signer = LockedSigner { name: "https://a/\"b\"@refs/tags/1".into(), issuer: Some("https://issuer".into()) };
+        let manifest = Some(Digest::of(b"manifest"));
+        let (reference, version) = ("ghcr.io/acme/tides:1.2".to_owned(), Some("1.2.0".to_owned()));
+        let signed = LockedSource { reference, manifest, version, signer: Some(signer) };
+        let unsigned = LockedSource { manifest: None, version: None, signer: None, ..signed.clone() };
+        lock.set(name("tides"), Pin { source: Some(signed), ..pin(b"4") });
+        lock.set(name("unsigned"), Pin { source: Some(unsigned), next: Some(Digest::of(b"6")), ..pin(b"5") });
+        lock
+    }
+
     #[test]
     fn a_written_lock_is_read_back() {
-        for lock in [Lock::default(), lock()] {
+        assert!(lock().to_text().contains("\nversion = 1\n"), "an older belljar reads it");
+        assert!(lock_with_sources().to_text().contains("\nversion = 2\n"));
+        for lock in [Lock::default(), lock(), lock_with_sources()] {
             assert_eq!(Lock::parse(&lock.to_text()).unwrap(), lock, "{}", lock.to_text());
             // Comments and the line ends of another system do not count.
             assert_eq!(Lock::parse(&format!("{}# mine\r\n", lock.to_text().replace('\n', "\r\n"))).unwrap(), lock);
@@ -278,7 +319,7 @@ mod tests {
     fn errors_name_the_line_of_the_problem() {
         let good = lock().to_text();
         for (from, to, expected) in [
-            ("version = 1", "version = 2", "line 2: version 2 is not supported"),
+            ("version = 1", "version = 3", "line 2: version 3 is not supported"),
             ("version = 1", "version = 1\nmore = 1", "line 3: unknown field `more`"),
             ("digest = \"sha256:", "digest = \"sha257:", "line 6: "),
             ("[mounts.weather]", "[mounts.notes]", "duplicate key"),
@@ -300,7 +341,7 @@ mod tests {
 
     #[test]
     fn no_flipped_bit_lets_another_component_pass() {
-        let (good, other) = (lock().to_text(), Digest::of(b"3"));
+        let (good, other) = (lock_with_sources().to_text(), Digest::of(b"3"));
         for at in 0..good.len() {
             for bit in 0..8 {
                 let mut bytes = good.clone().into_bytes();
@@ -308,7 +349,7 @@ mod tests {
                 let Ok(text) = String::from_utf8(bytes) else { continue };
                 let Ok(lock) = Lock::parse(&text) else { continue };
                 let pins = Pins::On { lock, unwritten: None };
-                for mount in ["notes", "weather"] {
+                for mount in ["notes", "weather", "tides", "unsigned"] {
                     assert!(
                         matches!(pins.check(&name(mount), &other), Err(Mismatch::Changed(_))),
                         "bit {bit} of byte {at}"
@@ -323,6 +364,10 @@ mod tests {
         let (one, other) = (Digest::of(b"1"), Digest::of(b"3"));
         let on = Pins::On { lock: lock(), unwritten: Some("no room".into()) };
         assert_eq!(on.check(&name("notes"), &one), Ok(()));
+        let upgrading = Pins::On { lock: lock_with_sources(), unwritten: None };
+        for digest in [Digest::of(b"5"), Digest::of(b"6")] {
+            assert_eq!(upgrading.check(&name("unsigned"), &digest), Ok(()), "the old one and the new one");
+        }
         assert_eq!(on.check(&name("notes"), &other), Err(Mismatch::Changed(one)));
         assert_eq!(on.check(&name("new"), &one), Err(Mismatch::Unknown("no room".into())));
         assert!(

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use arc_swap::ArcSwap;
 
@@ -13,11 +14,13 @@ pub(super) struct ReplicaLink {
     pub(super) store: Arc<SharedStore>,
     /// Mounts of which a newer configuration took back a grant.
     pub(super) withheld: ArcSwap<HashSet<MountName>>,
+    /// How many replicas lived at the last beat.
+    pub(super) count: AtomicUsize,
 }
 
 impl ReplicaLink {
     /// The link through `store`.
     pub(super) fn new(store: Arc<SharedStore>) -> Self {
-        Self { store, withheld: ArcSwap::default() }
+        Self { store, withheld: ArcSwap::default(), count: AtomicUsize::new(1) }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -84,6 +85,7 @@ impl Gateway {
     /// of this gateway.
     pub fn follow_replicas(&self, own: &Generation, replicas: &Replicas) {
         let Some(link) = &self.replicas else { return };
+        link.count.store(replicas.generations.values().sum(), Ordering::Relaxed);
         let taken: HashSet<u64> =
             replicas.newer.iter().flat_map(|newer| newer.taken_back(&own.contents).collect::<Vec<_>>()).collect();
         let snapshot = self.catalog.snapshot();
@@ -256,8 +258,31 @@ impl Gateway {
             };
             if is_watched.is_some() {
                 let (own, mount) = (Arc::clone(self), Arc::clone(mount));
-                tokio::spawn(async move { own.ask_for_look(&mount, true).await });
+                tokio::spawn(async move { own.ask_after_loss(&mount).await });
             }
+        }
+    }
+
+    /// Asks for a look after news may have been lost, unless the replica that looks has told everything since. All replicas
+    /// may have lost the store at once, and each question is heard by all. So each waits for a random time, which is longer
+    /// the more replicas there are.
+    async fn ask_after_loss(&self, mount: &Mount) {
+        const FOR_EACH: Duration = Duration::from_millis(5);
+        const LONGEST: Duration = Duration::from_secs(1);
+        let Some(link) = &self.replicas else { return };
+        let lost_at = Instant::now();
+        let count = u32::try_from(link.count.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        let longest = FOR_EACH.saturating_mul(count).min(LONGEST);
+        let mut random = [0; 2];
+        // Without randomness, all wait as long as the last one.
+        let part = getrandom::fill(&mut random).map_or(u16::MAX, |()| u16::from_le_bytes(random));
+        tokio::time::sleep(longest.mul_f64(f64::from(part) / f64::from(u16::MAX))).await;
+        let is_told = {
+            let registry = self.subscriptions.registry();
+            registry.mount_watches.get(&mount.name).is_none_or(|watch| watch.has_heard_all_since(lost_at))
+        };
+        if !is_told {
+            self.ask_for_look(mount, true).await;
         }
     }
 
@@ -267,7 +292,7 @@ impl Gateway {
         {
             let mut registry = self.subscriptions.registry();
             if let Some(mount_watch) = registry.mount_watches.get_mut(&mount.name)
-                && !mount_watch.takes_news(news.fence)
+                && !mount_watch.takes_news(news)
             {
                 return;
             }

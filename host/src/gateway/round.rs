@@ -63,7 +63,8 @@ impl Rounds {
         self.fence = fence;
         self.role = role;
         self.must_look = must_look;
-        self.news = RoundNews { mount, fence, ..RoundNews::default() };
+        let is_whole = is_new || must_repeat;
+        self.news = RoundNews { mount, fence, is_whole, ..RoundNews::default() };
         is_new
     }
 

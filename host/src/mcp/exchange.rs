@@ -46,6 +46,8 @@ pub struct Exchange {
     missing_scopes: OnceLock<Vec<String>>,
     /// The time after which a busy request can succeed. `None` until the handler is done, or if it is not known.
     retry_after: OnceLock<Duration>,
+    /// True if the request was refused because belljar shuts down, before anything of it was done.
+    is_turned_away: AtomicBool,
 }
 
 impl Exchange {
@@ -124,6 +126,16 @@ impl Exchange {
     /// The time after which the request can succeed, if it was refused and the refusal says so.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after.get().copied()
+    }
+
+    /// Notes that the request was refused because belljar shuts down, before anything of it was done.
+    pub(super) fn set_turned_away(&self) {
+        self.is_turned_away.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the request was refused because belljar shuts down, before anything of it was done.
+    pub fn is_turned_away(&self) -> bool {
+        self.is_turned_away.load(Ordering::Relaxed)
     }
 
     /// Takes the cost, and the bytes of the contents.

@@ -193,7 +193,10 @@ impl Handler {
         context: &RequestContext<'_>,
         work: Pin<Box<impl Future<Output = Result<T, ErrorData>>>>,
     ) -> Result<T, ErrorData> {
-        let Some(_running) = self.shutdown.begin_request() else { return Err(fault::shutting_down()) };
+        let Some(_running) = self.shutdown.begin_request() else {
+            context.exchange.into_iter().for_each(Exchange::set_turned_away);
+            return Err(fault::shutting_down());
+        };
         let note_scopes = |error: &ErrorData| {
             if let Some((exchange, scopes)) = context.exchange.zip(fault::missing_scopes(error)) {
                 exchange.set_missing_scopes(scopes);

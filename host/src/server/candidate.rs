@@ -84,6 +84,17 @@ impl Candidate {
         Ok(Self { name: found.name, file: found.file, digest, profile, pinned })
     }
 
+    /// A component that is to take the place of the pinned one.
+    pub(crate) fn replacing(pinned: Pin, (name, file): (MountName, String), digest: Digest, profile: Profile) -> Self {
+        Self { name, file, digest, profile, pinned: Some(pinned) }
+    }
+
+    /// The imports that the pinned component does not have, in any version.
+    pub(crate) fn new_imports(&self) -> Vec<&str> {
+        let old = self.pinned.iter().flat_map(|pin| &pin.imports).map(|name| unversioned(name)).collect::<Vec<_>>();
+        self.profile.imports.iter().map(String::as_str).filter(|name| !old.contains(&unversioned(name))).collect()
+    }
+
     /// True if the lock has this digest.
     pub(crate) fn is_trusted(&self) -> bool {
         self.pinned.as_ref().is_some_and(|pin| pin.digest == self.digest)
@@ -94,10 +105,12 @@ impl Candidate {
         self.pinned.as_ref().is_some_and(|pin| pin.digest != self.digest)
     }
 
-    /// Writes this digest, with the exports and imports, into `lock`.
+    /// Writes this digest, with the exports and imports, into `lock`. The source of a component that was fetched stays with it.
     pub(crate) fn pin(&self, lock: &mut Lock) {
         let Profile { exports, imports, .. } = self.profile.clone();
-        lock.set(self.name.clone(), Pin { digest: self.digest, exports, imports });
+        let same = lock.pin(&self.name).filter(|pin| pin.digest == self.digest);
+        let source = same.and_then(|pin| pin.source.clone());
+        lock.set(self.name.clone(), Pin { digest: self.digest, next: None, source, exports, imports });
     }
 
     /// A line with the digest to which a grant will be bound.

@@ -6,6 +6,7 @@ use super::candidate::CandidateError;
 use super::configuration::{CertificatesError, ConfigurationError};
 use super::directories::PluginsError;
 use super::edit::{ChangeError, NotEditable};
+use super::fetcher::FetchError;
 use super::files::FileError;
 use super::invocation::PlaceNameError;
 use super::keys::KeysError;
@@ -75,6 +76,7 @@ fails!(
     ConfigurationError,
     DigestError,
     EditError,
+    FetchError,
     FileError,
     ReadConfigError,
     SecretError,

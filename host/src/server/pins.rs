@@ -82,11 +82,13 @@ pub(crate) fn apply(config: &mut Config, how: Pinning) {
         config.pins = Pins::Off;
         return;
     }
-    if !config.mounts.values().any(|mount| mount.needs_pin()) {
+    let has_grants = config.mounts.values().any(|mount| mount.needs_pin());
+    let lock = read(&config.lock);
+    if !has_grants && lock.as_ref().map_or(true, |lock| lock.pins().all(|(_, pin)| pin.source.is_none())) {
         return;
     }
     warn_if_world_writable(&config.lock);
-    config.pins = match read(&config.lock) {
+    config.pins = match lock {
         Err(error) => {
             tracing::error!("no mount that has grants is served: {error}");
             Pins::Broken(error.to_string())
@@ -120,7 +122,7 @@ fn pin(config: &Config) -> Result<Pins, PinError> {
     for MountComponent { name, component, .. } in found {
         let Ok((digest, profile)) = component else { continue };
         tracing::info!(mount = %name, "its grants are bound to {digest}");
-        lock.set(name, Pin { digest, exports: profile.exports, imports: profile.imports });
+        lock.set(name, Pin { digest, next: None, source: None, exports: profile.exports, imports: profile.imports });
         is_new = true;
     }
     if is_new {

@@ -15,7 +15,7 @@ use crate::config::{Config, ReplicasConfig};
 use crate::gateway::Gateway;
 use crate::grants::network::store_dialer::TcpStoreDialer;
 use crate::grants::secrets::{SecretError, SecretTemplate};
-use crate::store::{BEAT_INTERVAL, Generation, Replicas, SharedStore, SharedStoreOptions, StoreLogin};
+use crate::store::{BEAT_INTERVAL, Generation, LinkStatus, Replicas, SharedStore, SharedStoreOptions, StoreLogin};
 
 /// The digits of the key.
 const DIGITS: usize = 64;
@@ -87,6 +87,29 @@ pub(crate) fn store(config: &Config) -> Result<Option<Arc<SharedStore>>, SecretE
     replica.iter_mut().zip(keys::fresh_key().iter()).for_each(|(to, from)| *to = *from);
     let options = SharedStoreOptions { dialer, login, key: key.clone(), when_down: store.when_down, replica };
     Ok(Some(SharedStore::unconnected(options)))
+}
+
+/// The store of the configuration, after one attempt to reach it.
+pub(crate) struct ProbedStore {
+    /// Its URL. It has no password.
+    pub(crate) url: String,
+    /// Why it cannot be used. The text continues "the store ...".
+    pub(crate) why_down: Option<String>,
+}
+
+/// Tries once to reach the store. `None` if the configuration names none.
+///
+/// # Errors
+/// If the password cannot be read.
+pub(crate) async fn probe_store(config: &Config) -> Result<Option<ProbedStore>, SecretError> {
+    let (Some(store), Some(written)) = (store(config)?, config.store()) else { return Ok(None) };
+    tokio::select! {
+        () = store.run(|_| ()) => {}
+        () = store.first_attempt() => {}
+    }
+    let LinkStatus { is_up, why, .. } = store.status().link;
+    let why_down = (!is_up).then(|| why.unwrap_or_else(|| "does not answer".to_owned()));
+    Ok(Some(ProbedStore { url: written.url.to_string(), why_down }))
 }
 
 /// Follows the generation of the configuration, and the other replicas.

@@ -15,7 +15,7 @@ use crate::support::stdout_and_stderr;
 pub(super) const KUSTOMIZATIONS: [&str; 4] = ["base", "overlays/ingress", "overlays/minimal", "overlays/redis"];
 
 /// The rules of Checkov that a resource may leave out. Its annotation gives the reason.
-const LEFT_OUT: [&str; 4] = ["CKV_DOCKER_2", "CKV_K8S_153", "CKV_K8S_35", "CKV_K8S_43"];
+const LEFT_OUT: [&str; 3] = ["CKV_DOCKER_2", "CKV_K8S_153", "CKV_K8S_43"];
 
 /// A pod without any restriction.
 const OPEN_POD: &str = "apiVersion: v1

@@ -106,7 +106,7 @@ fn a_pod_ends_no_call_early() {
 }
 
 #[test]
-fn a_pod_has_the_ports_files_and_variables_that_its_configuration_names() {
+fn a_pod_has_the_ports_and_files_that_its_configuration_names() {
     let Some(all) = manifests() else { return };
     for manifests in &all {
         let (config, container) = (manifests.config(), manifests.container());
@@ -131,21 +131,23 @@ fn a_pod_has_the_ports_files_and_variables_that_its_configuration_names() {
         let projected = list(&volumes.iter().find(|one| one["name"] == "config").unwrap()["projected"]["sources"]);
         let files: BTreeSet<String> = projected
             .iter()
-            .flat_map(|one| match (&one["configMap"]["name"], &one["secret"]["name"]) {
-                (Value::String(name), _) => keys(&manifests.get("ConfigMap", name)["data"]),
-                (_, name) => keys(&manifests.get("Secret", string(name))["data"]),
+            .flat_map(|one| match (&one["configMap"]["name"], &one["secret"]["name"], &one["secret"]["items"]) {
+                (Value::String(name), ..) => keys(&manifests.get("ConfigMap", name)["data"]),
+                (_, name, Value::Array(items)) => {
+                    let has = keys(&manifests.get("Secret", string(name))["data"]);
+                    assert!(items.iter().all(|item| has.iter().any(|key| item["key"] == key.as_str())), "{items:?}");
+                    items.iter().map(|item| string(&item["path"]).to_owned()).collect()
+                }
+                (_, name, _) => keys(&manifests.get("Secret", string(name))["data"]),
             })
             .collect();
         let named = [config["replicas"].get("key"), config["admin"].get("metrics-token")];
         let mut named: BTreeSet<_> = named.iter().flatten().map(|file| file.as_str().unwrap().to_owned()).collect();
         named.extend(["belljar.toml", "keys.toml"].map(str::to_owned));
-        assert_eq!(files, named);
-
-        let variables = container["env"].as_array().into_iter().flatten();
-        let variables: BTreeSet<_> = variables.map(|one| string(&one["name"])).collect();
         let secrets = config.get("secrets").and_then(toml::Value::as_table).into_iter().flatten();
-        let needed: BTreeSet<_> = secrets.map(|(_, secret)| secret["env"].as_str().unwrap()).collect();
-        assert_eq!(variables, needed);
+        named.extend(secrets.map(|(_, secret)| secret["file"].as_str().unwrap().to_owned()));
+        assert_eq!(files, named);
+        assert!(container.get("env").is_none(), "each process of the pod could read a secret in a variable");
 
         let mounted: Vec<_> = list(&container["volumeMounts"]).iter().collect();
         let mount_of = |path: &toml::Value| {
@@ -289,10 +291,9 @@ impl Configuration {
 fn belljar_accepts_each_configuration() {
     for configuration in CONFIGURATIONS {
         let file = configuration.file;
-        let mut site = Site::new();
+        let site = Site::new();
         site.mount("clock");
         write_secrets(&site, configuration.secrets);
-        site.env("BELLJAR_STORE_PASSWORD", "no-secret-at-all");
         let config = configuration.text_in(&site);
         site.config(&config);
         let checked = site.run(&["check"]);
@@ -307,14 +308,16 @@ fn belljar_accepts_each_configuration() {
 /// In a pod, the files of a Secret have the mode 0440, and links lead to them.
 #[test]
 fn belljar_reads_its_files_as_a_pod_has_them() {
-    const FILES: [&str; 4] = ["belljar.toml", "keys.toml", "replicas.key", "metrics.token"];
-    let [_, minimal, _] = CONFIGURATIONS;
+    const FILES: [&str; 5] = ["belljar.toml", "keys.toml", "replicas.key", "metrics.token", "store-password"];
+    let [base, _, _] = CONFIGURATIONS;
     let site = Site::new();
     site.mount("clock");
     write_secrets(&site, "etc/..data");
-    site.write("etc/..data/belljar.toml", minimal.text_in(&site));
+    site.write("etc/..data/belljar.toml", base.text_in(&site));
     for name in FILES {
-        fs::set_permissions(site.path("etc/..data").join(name), Permissions::from_mode(0o440)).unwrap();
+        // In a pod, root owns the password, and the group of the pod may read it. Here this user owns it.
+        let mode = if name == "store-password" { 0o400 } else { 0o440 };
+        fs::set_permissions(site.path("etc/..data").join(name), Permissions::from_mode(mode)).unwrap();
         symlink(Path::new("..data").join(name), site.path("etc").join(name)).unwrap();
     }
     let mut check = site.command(["check", "--config"]);

@@ -5,7 +5,8 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belljar_tests::{Era, Redis, places, wait_until};
+use belljar_tests::{Era, Redis, Site, places, wait_until};
+use belljar_upstream::Authority;
 
 use super::Group;
 use crate::subscriptions::notifications::Watcher;
@@ -128,6 +129,36 @@ fn a_password_is_needed_and_given() {
         let log = replica.server.process.stderr();
         assert!(!log.contains("a-long-password") && !log.contains("another-password"), "{log}");
         replica.server.client(Era::Stateless).text(URI);
+    }
+}
+
+/// What `belljar check` says of the store, as text.
+fn checked(site: &Site) -> String {
+    let output = site.run(&["check"]);
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_store_with_tls_must_show_a_certificate_that_is_trusted() {
+    let authority = Authority::new();
+    let site = empty();
+    site.mount_as("guest_fixture", "fixture.wasm");
+    super::restrict(site.write("replicas.key", "5e".repeat(32)));
+    let (certificate, key) = authority.pair(&["127.0.0.1"]);
+    let [certificate, key] = [("cert.pem", certificate), ("key.pem", key)].map(|(name, text)| site.write(name, text));
+    site.write("ca.pem", authority.pem());
+    let Some(redis) = Redis::start_tls(&certificate, &key) else { return };
+    for (ca, said, found) in [
+        ("", "down: it has a certificate that is not trusted", "the store has a certificate that is not trusted"),
+        ("[network]\nca = \"ca.pem\"\n", "\"store\":\"up\"", "(reached)"),
+    ] {
+        let replicas = format!("[replicas]\nkey = \"replicas.key\"\nstore = {:?}\n", redis.url());
+        site.config(&format!("[admin]\nlisten = \"127.0.0.1:0\"\n{ca}{replicas}"));
+        let replica = super::Replica { server: site.http(), site: empty() };
+        replica.await_ready(said);
+        replica.server.client(Era::Stateless).text(URI);
+        let text = checked(&site);
+        assert!(text.contains(&format!("store    {}", redis.url())) && text.contains(found), "{text}");
     }
 }
 

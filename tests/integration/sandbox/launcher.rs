@@ -131,7 +131,9 @@ fn changes_in_a_directory_that_is_granted_while_belljar_runs_are_notified() {
 /// A service manager stops all processes of a service at once. The front finishes the calls.
 #[test]
 fn a_signal_to_stop_leaves_calls_in_workers_to_the_front() {
-    let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n[mounts.hostile.limits]\ntime = \"3s\"\n");
+    // The fuel ends the call, whatever else the machine does.
+    let limits = "[mounts.hostile.limits]\ntime = \"1h\"\nfuel = 10000000000\n";
+    let site = site(&format!("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n{limits}"));
     let mut client = serve(&site);
     let front = front(&mut client);
     let running = client.send("resources/read", json!({ "uri": "belljar://hostile/spin" }));

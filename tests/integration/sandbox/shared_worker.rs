@@ -7,7 +7,7 @@ use belljar_tests::{Client, Stdio, wait_until};
 use serde_json::json;
 
 use super::workers::{kill, workers};
-use crate::support::{WITNESS, await_computing, kind, serve, site, stdout_and_stderr};
+use crate::support::{SPINS, WITNESS, await_computing, kind, serve, site, stdout_and_stderr};
 
 /// The names of the components whose compiled code a process maps, as numbers of the mapped files.
 fn code(process: u32) -> BTreeSet<String> {
@@ -63,7 +63,7 @@ fn a_mount_that_is_removed_leaves_the_process() {
 
 #[test]
 fn a_mount_that_was_called_when_the_process_ended_has_its_own_from_then_on() {
-    let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n");
+    let site = site(&format!("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n{SPINS}"));
     let mut client = serve(&site);
     let sharing = shared(&mut client);
     let running = client.send("resources/read", json!({ "uri": "belljar://hostile/spin" }));

@@ -7,7 +7,7 @@ use belljar_tests::{Client, Era, Site, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{self, WITNESS, await_computing, kind, serve, site, stdout_and_stderr};
+use crate::support::{self, SPINS, WITNESS, await_computing, kind, serve, site, stdout_and_stderr};
 
 /// Two mounts with directories of their own in workers, and the witness in belljar's own process.
 fn two_workers() -> Site {
@@ -114,10 +114,10 @@ fn a_directory_that_went_is_named_in_the_record_and_is_read_again_when_it_is_bac
 
 #[test]
 fn the_end_of_a_worker_is_seen_by_its_own_calls_only() {
-    let site = site(
-        "# files.wasm\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nisolation = \"mount\"\n\
-         [mounts.one]\ncomponent = \"files.wasm\"\nisolation = \"mount\"\nfs = { \"/data\" = \"one\" }\n",
-    );
+    let site = site(&format!(
+        "# files.wasm\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nisolation = \"mount\"\n{SPINS}\
+         [mounts.one]\ncomponent = \"files.wasm\"\nisolation = \"mount\"\nfs = {{ \"/data\" = \"one\" }}\n",
+    ));
     site.write("one/a.txt", "first");
     let mut client = serve(&site);
     assert_eq!(client.text("belljar://one/a.txt"), "first");

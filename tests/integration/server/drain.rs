@@ -185,7 +185,7 @@ fn every_stop_answers_every_request() {
 }
 
 /// Each request over HTTP gets an answer while belljar is told to stop: with clients that keep their connection, and with
-/// those that open one for each request.
+/// those that open one for each request. A refused request has the status 503, so that a client tries again elsewhere.
 #[test]
 fn no_request_over_http_is_left_without_an_answer() {
     for delay in ["0s", "300ms"] {
@@ -207,18 +207,24 @@ fn no_request_over_http_is_left_without_an_answer() {
             server.process.terminate();
             clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
         });
-        let answered: usize = lost.iter().map(|(answered, _)| answered).sum();
-        let lost: Vec<_> = lost.into_iter().flat_map(|(_, lost)| lost).collect();
+        let answered: usize = lost.iter().map(|(answers, _)| answers.len()).sum();
+        let (answers, lost): (Vec<_>, Vec<_>) = lost.into_iter().unzip();
+        let lost: Vec<_> = lost.into_iter().flatten().collect();
         assert!(answered > 100, "{answered}");
+        for answer in answers.iter().flatten() {
+            let expected = if answer.contains("shutting down") { "http/1.1 503" } else { "http/1.1 200" };
+            assert!(answer.starts_with(expected), "{answer}");
+            assert_eq!(answer.contains("retry-after: 1"), expected.ends_with("503"), "{answer}");
+        }
         assert_eq!(lost, Vec::<String>::new(), "{answered} answered");
         assert!(server.stop().status.success());
     }
 }
 
-/// Sends the same request again and again, until no connection is accepted. Returns how many were answered, and why the
-/// others were not. `keeps`: the connection is kept, unless the answer closes it.
-fn ask_until_refused(address: std::net::SocketAddr, request: &[u8], keeps: bool) -> (usize, Vec<String>) {
-    let (mut answered, mut lost, mut connection) = (0, Vec::new(), None::<TcpStream>);
+/// Sends the same request again and again, until no connection is accepted. Returns the answers, and why others are
+/// missing. `keeps`: the connection is kept, unless the answer closes it.
+fn ask_until_refused(address: std::net::SocketAddr, request: &[u8], keeps: bool) -> (Vec<String>, Vec<String>) {
+    let (mut answered, mut lost, mut connection) = (Vec::new(), Vec::new(), None::<TcpStream>);
     loop {
         let mut stream = match connection.take().map_or_else(|| TcpStream::connect(address), Ok) {
             Ok(stream) => stream,
@@ -226,17 +232,17 @@ fn ask_until_refused(address: std::net::SocketAddr, request: &[u8], keeps: bool)
         };
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         match exchange(&mut stream, request) {
-            Ok(closes) => {
-                answered += 1;
-                connection = (keeps && !closes).then_some(stream);
+            Ok(answer) => {
+                connection = (keeps && !answer.contains("connection: close")).then_some(stream);
+                answered.push(answer);
             }
             Err(why) => lost.push(why.to_string()),
         }
     }
 }
 
-/// Sends a request, and reads the whole answer. Returns whether it closes the connection.
-fn exchange(stream: &mut TcpStream, request: &[u8]) -> std::io::Result<bool> {
+/// Sends a request, and reads the whole answer. Returns it in small letters.
+fn exchange(stream: &mut TcpStream, request: &[u8]) -> std::io::Result<String> {
     use std::io::Read as _;
 
     stream.write_all(request)?;
@@ -246,7 +252,7 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> std::io::Result<bool> {
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
-                return Ok(head.contains("connection: close"));
+                return Ok(text);
             }
         }
         match stream.read(&mut piece)? {

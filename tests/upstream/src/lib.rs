@@ -7,16 +7,17 @@ pub mod issuer;
 pub mod postgres;
 mod token_key;
 
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection};
 
 pub use token_key::TokenKey;
 
@@ -64,7 +65,7 @@ impl Stream for TcpStream {
     }
 }
 
-impl Stream for StreamOwned<ServerConnection, TcpStream> {
+impl Stream for rustls::Stream<'_, ServerConnection, TcpStream> {
     fn wait_at_most(&self, time: Duration) {
         self.sock.set_read_timeout(Some(time)).expect("a time");
     }
@@ -79,6 +80,27 @@ struct Shared {
     most: AtomicUsize,
     asked: Mutex<Vec<ReceivedRequest>>,
     is_over: AtomicBool,
+    /// The connections whose handlers run.
+    handled: Mutex<HashMap<usize, TcpStream>>,
+}
+
+impl Shared {
+    fn handled(&self) -> MutexGuard<'_, HashMap<usize, TcpStream>> {
+        self.handled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a connection. Returns how many are open. On a busy machine, the handlers of closed ones may not have run yet.
+    fn add(&self, number: usize, stream: &TcpStream) -> usize {
+        let mut handled = self.handled();
+        handled.extend(stream.try_clone().map(|stream| (number, stream)));
+        handled.values().filter(|stream| is_open(stream)).count()
+    }
+}
+
+/// False if the client has closed the connection, also if its handler does not know that yet. Takes no byte.
+fn is_open(stream: &TcpStream) -> bool {
+    let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
+    !matches!(rustix::net::recv(stream, &mut [0_u8; 1][..], flags), Ok((_, 0)))
 }
 
 /// An HTTP server. It runs until this value is dropped.
@@ -141,20 +163,23 @@ impl Upstream {
         let shared = Arc::new(Shared::default());
         let (own, handle) = (Arc::clone(&shared), Arc::new(handle));
         thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for (number, stream) in listener.incoming().flatten().enumerate() {
                 if own.is_over.load(Ordering::SeqCst) {
                     break;
                 }
                 own.connections.fetch_add(1, Ordering::SeqCst);
-                let open = own.open.fetch_add(1, Ordering::SeqCst) + 1;
-                own.most.fetch_max(open, Ordering::SeqCst);
+                own.open.fetch_add(1, Ordering::SeqCst);
+                own.most.fetch_max(own.add(number, &stream), Ordering::SeqCst);
                 let (shared, handle, tls) = (Arc::clone(&own), Arc::clone(&handle), tls.clone());
                 thread::spawn(move || {
-                    match tls.map(ServerConnection::new) {
-                        None => handle(&mut { stream }, &shared),
-                        Some(Ok(session)) => handle(&mut StreamOwned::new(session, stream), &shared),
-                        Some(Err(error)) => panic!("{error}"),
+                    let mut stream = stream;
+                    let mut session = tls.map(|config| ServerConnection::new(config).expect("a TLS configuration"));
+                    match &mut session {
+                        None => handle(&mut stream, &shared),
+                        Some(session) => handle(&mut rustls::Stream::new(session, &mut stream), &shared),
                     }
+                    shared.handled().remove(&number);
+                    drop(stream);
                     shared.open.fetch_sub(1, Ordering::SeqCst);
                 });
             }

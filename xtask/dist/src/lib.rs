@@ -71,6 +71,9 @@ pub fn check_output(directory: &Path) -> Result<()> {
     output::stale(directory).map(drop)
 }
 
+/// The programs that lie beside belljar in every package.
+pub const COMPANIONS: [&str; 2] = ["belljar-join", "belljar-fetch"];
+
 /// Writes all packages.
 ///
 /// # Errors
@@ -86,7 +89,9 @@ pub fn pack(request: &Request) -> Result<Packed> {
     for program in programs {
         let mut tree = shared.clone();
         tree.program("bin/belljar", program.bytes.clone());
-        tree.program("bin/belljar-join", program.join()?);
+        for name in COMPANIONS {
+            tree.program(format!("bin/{name}"), program.beside(name)?);
+        }
         if program.is_native() {
             compiled::add(&mut tree, &program)?;
         } else {

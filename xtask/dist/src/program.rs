@@ -40,9 +40,9 @@ impl Program {
         Ok(Program { path, bytes: bytes.into(), target })
     }
 
-    /// The bytes of `belljar-join`, which is built beside the program.
-    pub(crate) fn join(&self) -> Result<Vec<u8>> {
-        let beside = self.path.with_file_name("belljar-join");
+    /// The bytes of the program `name`, which is built beside this one.
+    pub(crate) fn beside(&self, name: &str) -> Result<Vec<u8>> {
+        let beside = self.path.with_file_name(name);
         fs::read(&beside).with_context(|| {
             format!("cannot read the program \"{}\": build it with `cargo xtask build`", beside.display())
         })

@@ -57,7 +57,7 @@ impl LoadPlan {
 
     /// The quarantine of a component whose digest is not in the lock. `None` if the component may be loaded.
     pub(super) fn quarantine(&self, found: &Digest, pins: &Pins) -> Option<QuarantinedMount> {
-        if !self.needs_pin {
+        if !self.needs_pin && !pins.is_fetched(&self.name) {
             return None;
         }
         let why = pins.check(&self.name, found).err()?;

@@ -44,6 +44,10 @@ impl TcpStoreDialer {
             DialError::Prohibited(address) => DialFailure(format!(
                 "has the address {address}, which is not public; if that is right, add  networks = [\"{address}\"]  to [replicas]"
             )),
+            // Names are looked up as they are: no domain of this machine is added.
+            DialError::NotFound if !host.to_string().contains('.') => {
+                fail(format!("\"{host}\" has no address; write the whole name, such as \"{host}.example.internal\""))
+            }
             error => fail(error.to_string()),
         })?;
         let Some(config) = &self.tls else { return Ok(Box::new(tcp)) };

@@ -134,6 +134,15 @@ fn why(error: &RedisError) -> String {
     }
 }
 
+/// A random time from half of `pause` to one and a half: a store that comes back is not asked by all replicas at once.
+fn spread(pause: Duration) -> Duration {
+    let mut random = [0; 2];
+    // Without randomness, it is the pause.
+    let part =
+        getrandom::fill(&mut random).map_or(0.5, |()| f64::from(u16::from_le_bytes(random)) / f64::from(u16::MAX));
+    pause.mul_f64(0.5 + part)
+}
+
 impl StoreLink {
     /// A link that hears the messages of `channel`.
     pub(super) fn new(dialer: Arc<dyn StoreDialer>, login: StoreLogin, channel: String) -> Self {
@@ -222,7 +231,7 @@ impl StoreLink {
                 }
                 Err(why) => self.set_down(why),
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(spread(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }

@@ -75,7 +75,9 @@ pub(super) struct Members {
 #[derive(Default)]
 struct MembersMemory {
     /// The generation of the last beat.
-    said: Option<String>,
+    beaten: Option<String>,
+    /// The last change of what all say, and how many have each generation since then.
+    known: Option<(String, BTreeMap<String, usize>)>,
     /// The own generation that was written last, and when.
     written: Option<(String, Instant)>,
     contents: HashMap<String, Arc<GenerationContents>>,
@@ -93,29 +95,32 @@ impl Members {
     pub(super) async fn beat(&self, own: &Generation) -> Option<Replicas> {
         self.write_contents(own).await?;
         let mut script = SCRIPT.prepare_invoke();
-        let [one, two, three, four, five] = self.names.beat();
-        script.key(one).key(two).key(three).key(four).key(five);
-        let said = self.seal.seal(0, &self.own, own.name.as_bytes().to_vec());
+        for name in self.names.beat() {
+            script.key(name);
+        }
+        let said = format!("{}:{}", self.own, self.seal.seal(0, &self.own, own.name.as_bytes().to_vec()));
         let [gone, forgotten] =
             [GONE_AFTER, FORGOTTEN_AFTER].map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let is_changed = self.memory().said.as_ref().is_some_and(|said| *said != own.name);
-        script.arg(&self.own).arg(format!("{}:{said}", self.own)).arg(&own.name).arg(gone).arg(forgotten);
-        script.arg(if is_changed { "changed" } else { "" });
+        let is_changed = self.memory().beaten.as_ref().is_some_and(|before| *before != own.name);
+        let known = self.memory().known.clone().unwrap_or_default();
+        script.arg(&self.own).arg(said).arg(&own.name).arg(gone).arg(forgotten);
+        script.arg(if is_changed { "changed" } else { "" }).arg(&known.0);
         let reply: Vec<String> = self.link.run_script(&script).await.ok()?;
-        self.memory().said = Some(own.name.clone());
+        self.memory().beaten = Some(own.name.clone());
         let mut reply = reply.into_iter().take(MAX_REPLICAS * 2);
         let mut orders = HashMap::new();
         while let Some(generation) = reply.next().filter(|generation| !generation.is_empty()) {
             orders.insert(generation, reply.next()?.parse::<u64>().unwrap_or(0));
         }
-        let mut generations = BTreeMap::new();
-        for said in reply {
-            let Some((replica, sealed)) = said.split_once(':') else { continue };
-            // A replica that is sealed for another name was copied by somebody else.
-            let Ok(generation) = self.seal.open(0, replica, sealed) else { continue };
-            let Ok(generation) = String::from_utf8(generation) else { continue };
-            *generations.entry(generation).or_insert(0) += 1;
-        }
+        let change = reply.next()?;
+        let generations = match change == known.0 {
+            true => known.1,
+            false => {
+                let generations = self.counted(reply);
+                self.memory().known = Some((change, generations.clone()));
+                generations
+            }
+        };
         let order = |generation: &String| orders.get(generation).copied().unwrap_or(0);
         let newest = generations.keys().max_by_key(|generation| order(generation)).cloned();
         let newer = newest.filter(|newest| *newest != own.name && order(newest) > order(&own.name));
@@ -124,6 +129,19 @@ impl Members {
             None => None,
         };
         Some(Replicas { generations, newer })
+    }
+
+    /// How many replicas have each generation.
+    fn counted(&self, said: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+        let mut generations = BTreeMap::new();
+        for said in said {
+            let Some((replica, sealed)) = said.split_once(':') else { continue };
+            // A replica that is sealed for another name was copied by somebody else.
+            let Ok(generation) = self.seal.open(0, replica, sealed) else { continue };
+            let Ok(generation) = String::from_utf8(generation) else { continue };
+            *generations.entry(generation).or_insert(0) += 1;
+        }
+        generations
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, MembersMemory> {
@@ -146,7 +164,8 @@ impl Members {
 
     /// Forgets what was written: another store may have taken the place of the one before.
     pub(super) fn write_again(&self) {
-        self.memory().written = None;
+        let mut memory = self.memory();
+        (memory.written, memory.known) = (None, None);
     }
 
     async fn contents(&self, generation: &str) -> Option<Arc<GenerationContents>> {

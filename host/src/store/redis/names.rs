@@ -40,9 +40,11 @@ impl StoreNames {
         (format!("{}:watched:{{{mount}}}", self.prefix), format!("{}:lease:{{{mount}}}", self.prefix))
     }
 
-    /// The replicas, what each said, the generations, their order, and the last order. All are in one slot of a cluster.
-    pub(super) fn beat(&self) -> [String; 5] {
-        ["replicas", "said", "generations", "orders", "order"].map(|name| format!("{}:{{beat}}:{name}", self.prefix))
+    /// The replicas, what each said, the generations, their order, the last order, and the last change of what is said. All
+    /// are in one slot of a cluster.
+    pub(super) fn beat(&self) -> [String; 6] {
+        ["replicas", "said", "generations", "orders", "order", "change"]
+            .map(|name| format!("{}:{{beat}}:{name}", self.prefix))
     }
 
     /// The epoch of a mount, an answer of it, and the mark of a call for that answer. All are in one slot of a cluster.

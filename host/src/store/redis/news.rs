@@ -49,6 +49,8 @@ pub struct RoundNews {
     pub fence: u64,
     /// Resources whose state changed, or is known for the first time.
     pub states: Vec<StateNews>,
+    /// True if `states` has all that is watched, also what did not change.
+    pub is_whole: bool,
     /// The hash of the list, if it was looked at. `None` inside: nothing is listed.
     pub list: Option<Option<[u8; 32]>>,
 }

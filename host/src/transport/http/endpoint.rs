@@ -23,7 +23,7 @@ use super::charge_encoding::ChargeEncoding;
 use super::connections::{Connection, Stage};
 use super::front_door::FrontDoor;
 use super::head::{CheckedHead, Door, DoorAnswer, RefusedAuthentication};
-use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with, take_refusal};
+use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with, take_refusal, turn_away};
 use super::response::{EVICTED, ResponseBody, ResponseBudget};
 use super::session::{CancelOnDrop, IdHold, InFlightIds, RmcpService, SessionUsage, SessionUse};
 use super::{body, names, session, stateless};
@@ -285,6 +285,9 @@ impl Endpoint {
             self.door.demand_scopes(&mut response, scopes);
         }
         add_retry_after(&mut response, exchange.retry_after());
+        if exchange.is_turned_away() {
+            turn_away(&mut response);
+        }
         response
     }
 
@@ -352,6 +355,9 @@ impl Endpoint {
                 self.door.demand_scopes(&mut response, scopes);
             }
             add_retry_after(&mut response, exchange.retry_after());
+            if exchange.is_turned_away() {
+                turn_away(&mut response);
+            }
             return self.collect(&connection, response, || message::request_id(&message)).await;
         }
         // The stream begins with the acknowledgement of the subscription.

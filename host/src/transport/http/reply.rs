@@ -66,6 +66,13 @@ pub(super) fn add_retry_after(response: &mut Response<Body>, pause: Option<Durat
     }
 }
 
+/// Gives the answer to a request that a shutdown refused the status 503: another belljar may answer it (RFC 9110, section
+/// 15.6.4). Nothing of the request was done.
+pub(super) fn turn_away(response: &mut Response<Body>) {
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+}
+
 /// A response with a line of plain text.
 pub(super) fn text(status: StatusCode, line: &str) -> Response<Body> {
     let mut response = with_status(status, Body::from(line.to_owned()));

@@ -27,7 +27,9 @@ fn a_second_run_makes_the_same_bytes() {
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("copy");
     fs::copy(places::host(), &copy).unwrap();
-    fs::copy(places::host().with_file_name("belljar-join"), place.path().join("belljar-join")).unwrap();
+    for name in belljar_dist::COMPANIONS {
+        fs::copy(places::host().with_file_name(name), place.path().join(name)).unwrap();
+    }
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o700)).unwrap();
     let mut again = request(&directory("two"));
     again.programs = vec![copy];

@@ -1,0 +1,156 @@
+//! `belljar import`: sets belljar up from a bundle that `belljar export` wrote. Shows what each mount will be able to do, and
+//! asks. Runs no code of a component.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::flags::WriteFlags;
+use super::{confirm, fetched, output};
+use crate::config::lock::{Lock, Pin};
+use crate::config::{Config, ConfigInput};
+use crate::grants::secrets::SecretSource;
+use crate::model::error::show_bytes;
+use crate::model::{Digest, MountName, command, text};
+use crate::sandbox::{Profile, read_capped};
+use crate::server::bundle::{self, Bundle};
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{files, location, log};
+
+/// The help of `import`.
+pub(super) const HELP: &str = "Example:
+  belljar import team.bundle --config ~/belljar/belljar.toml
+
+It writes belljar.toml, belljar.lock, policy.cedar, and the components into the directory \"plugins\"
+beside them. There must be no configuration yet. Who signed a component is what the bundle says: it is
+as true as the person is who gave you the bundle. belljar upgrade checks the next version itself.";
+
+/// A bundle that was read and checked.
+struct Import {
+    bundle: Bundle,
+    config: Config,
+    lock: Lock,
+}
+
+/// Reads, shows, asks and writes.
+pub(super) fn run(at: &LocationArgs, source: &Path, write: WriteFlags) -> Result<ExitCode, Failure> {
+    log::start("warn");
+    let (path, input) = location::read_config_input(at)?;
+    if input.file.is_some() {
+        return Err(Failure::Failed(format!(
+            "there is a configuration \"{}\" already; name another place: {}",
+            path.display(),
+            command::line(["import", &source.to_string_lossy(), "--config", "DIR/belljar.toml"])
+        )));
+    }
+    let import = Import::read(source, &path, input)?;
+    output::message(write.json, &import.describe()?)?;
+    if !confirm::ask("Set belljar up like this?", write.yes)? {
+        return Ok(ExitCode::FAILURE);
+    }
+    import.write(&path)?;
+    output::message(write.json, &format!("Wrote \"{}\". To check it: {}\n", path.display(), command::line(["check"])))?;
+    if write.json {
+        let mounts: Vec<&str> = import.config.mounts.keys().map(MountName::as_str).collect();
+        let files: Vec<&str> = import.bundle.components().map(|(file, _)| file).collect();
+        output::print_json(&json!({ "configuration": path, "mounts": mounts, "components": files }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Import {
+    fn read(source: &Path, path: &Path, input: ConfigInput) -> Result<Self, Failure> {
+        let shown = text::excerpt(&source.display().to_string(), 200);
+        let unread = |error: std::io::Error| Failure::Failed(format!("cannot read \"{shown}\": {error}"));
+        #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+        let file = std::fs::File::open(source).map_err(unread)?;
+        let bytes =
+            file.metadata().and_then(|meta| read_capped(file, meta.len(), bundle::MAX_BYTES)).map_err(unread)?;
+        let refuse = |why: bundle::BundleError| Failure::Failed(format!("\"{shown}\" cannot be imported: {why}"));
+        let bundle = Bundle::parse(&bytes).map_err(refuse)?;
+        let config =
+            Config::read(ConfigInput { file: Some((path.to_owned(), bundle.configuration.clone())), ..input })?;
+        let file_of = |mount: &MountName| {
+            let named = config.mounts.get(mount).and_then(|own| own.component.clone());
+            named.unwrap_or_else(|| format!("{mount}.wasm"))
+        };
+        let lock = bundle.checked_lock(file_of).map_err(refuse)?;
+        for (file, bytes) in bundle.components() {
+            let checked = Profile::read(bytes).map_err(|why| why.to_string());
+            let checked = checked.and_then(|profile| profile.check().map_err(|why| why.to_string()));
+            checked.map_err(|why| Failure::Failed(format!("\"{shown}\" cannot be imported: \"{file}\" is {why}")))?;
+        }
+        Ok(Self { bundle, config, lock })
+    }
+
+    /// What will be set up: the components, what each mount will be able to do, and what is missing on this machine.
+    fn describe(&self) -> Result<String, Failure> {
+        let mut out = String::new();
+        for (file, bytes) in self.bundle.components() {
+            let stem = file.trim_end_matches(".wasm");
+            let users = self.config.mounts.iter().filter(|(_, own)| own.component.as_deref() == Some(file));
+            let mut names: Vec<MountName> = users.map(|(name, _)| name.clone()).collect();
+            if names.is_empty() {
+                names.extend(MountName::new(stem));
+            }
+            for name in names {
+                let _ = writeln!(out, "{name}  {}\n  {}", show_bytes(bytes.len() as u64), Digest::of(bytes));
+                if let Some(source) = self.lock.pin(&name).and_then(|pin: &Pin| pin.source.as_ref()) {
+                    let signed = text::line(&fetched::signed_by(source));
+                    let _ = writeln!(out, "  from {}, says the bundle; {signed}", text::line(&source.reference));
+                }
+                let able = self.config.mounts.get(&name).map(|own| own.grants.explain()).unwrap_or_default();
+                if able.is_empty() {
+                    out += "  It will be able to compute, and nothing else.\n";
+                }
+                for word in able {
+                    let _ = writeln!(out, "  - {}", text::line(&word));
+                }
+            }
+        }
+        for (name, source) in &self.config.secrets {
+            match source {
+                SecretSource::File(path) => {
+                    let _ = writeln!(out, "It needs the secret \"{name}\" in the file \"{}\".", path.display());
+                }
+                SecretSource::Env(variable) => {
+                    let _ = writeln!(out, "It needs the secret \"{name}\" in the variable \"{variable}\".");
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Writes the components first and the configuration last: without it, belljar serves nothing of a half import.
+    fn write(&self, path: &Path) -> Result<(), Failure> {
+        let plugins: PathBuf = self.config.plugins.clone();
+        let folder = path.parent().unwrap_or(path);
+        #[expect(clippy::disallowed_methods, reason = "the directories that the operator named")]
+        std::fs::create_dir_all(folder).and_then(|()| std::fs::create_dir_all(&plugins))?;
+        for (file, bytes) in self.bundle.components() {
+            let file = plugins.join(file);
+            #[expect(clippy::disallowed_methods, reason = "the operator's plugin directory")]
+            let is_other = std::fs::read(&file).is_ok_and(|present| present != bytes);
+            if is_other {
+                return Err(Failure::Failed(format!(
+                    "there is another component \"{}\" already; remove it, or import into another place",
+                    file.display()
+                )));
+            }
+        }
+        let write_lock = files::lock_for_writing(&[path, &plugins.join("x"), &self.config.policy_file])?;
+        for (file, bytes) in self.bundle.components() {
+            files::replace(&write_lock, &plugins.join(file), bytes, 0o644)?;
+        }
+        if let Some(lock) = &self.bundle.lock {
+            files::replace(&write_lock, &self.config.lock, lock, 0o600)?;
+        }
+        if let Some(policy) = &self.bundle.policy {
+            files::replace(&write_lock, &self.config.policy_file, policy, 0o600)?;
+        }
+        Ok(files::replace(&write_lock, path, &self.bundle.configuration, 0o600)?)
+    }
+}

@@ -1,0 +1,251 @@
+//! Runs `belljar-fetch`, which fetches and verifies components. It is a program of its own with its own wall, so nothing of
+//! it is in this one. What it reports is checked here once more: the digest of the component.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use belljar_fetch_protocol::{
+    DownloadRequest, Event, Identity, Limits, MAX_LINE, Network, PROTOCOL, Progress, Request, Required, ResolveRequest,
+    Resolved, Root, Signature, Signer, Tags, TagsRequest, Task, Trust, TrustRule, Wall,
+};
+
+use super::directories::{self, PrivateDirError};
+use super::files::{self, FileError};
+use crate::config::{self, Config, SignerConfig, TrustedSigner};
+use crate::model::{Digest, DigestError, text};
+use crate::sandbox::read_capped;
+
+/// The name of the program, beside this one.
+const PROGRAM: &str = "belljar-fetch";
+
+/// The directory of fetched components, in the cache directory.
+const DIRECTORY: &str = "components";
+
+/// The variables that the program gets: where logins, certificates and the helpers of docker are.
+const VARIABLES: [&str; 8] = [
+    "HOME",
+    "PATH",
+    "DOCKER_CONFIG",
+    "REGISTRY_AUTH_FILE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Why a component cannot be fetched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    /// The program is not there.
+    #[error("\"{}\" is not installed, and it fetches components; install the whole package of belljar", .0.display())]
+    NotInstalled(PathBuf),
+    /// The program cannot be started, or its pipes break.
+    #[error("\"{PROGRAM}\" cannot be run: {0}")]
+    NotRun(#[from] io::Error),
+    /// The program ended without a result, or wrote something else.
+    #[error("\"{PROGRAM}\" gave no result; it belongs to another version of belljar, or was killed")]
+    NoResult,
+    /// The program refuses.
+    #[error("{problem}; {cure}")]
+    Refused {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        cure: String,
+    },
+    /// The program reports a digest that is none.
+    #[error(transparent)]
+    Digest(#[from] DigestError),
+    /// The file has another digest than the program says.
+    #[error("\"{}\" has another digest than it should have; remove it, and try again", .0.display())]
+    Changed(PathBuf),
+    /// A file that `[trust]` or `[network]` names cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file that `[trust]` or `[network]` names does not exist.
+    #[error("there is no file \"{}\", which [trust] or [network] names; correct its path", .0.display())]
+    Absent(PathBuf),
+    /// The directory of fetched components cannot be used.
+    #[error(transparent)]
+    Directory(#[from] PrivateDirError),
+}
+
+/// A component that was fetched.
+pub(crate) struct FetchedComponent {
+    /// Its bytes. Their digest is the one that was resolved.
+    pub(crate) bytes: Vec<u8>,
+    /// The signature of a file, which is checked after the download.
+    pub(crate) signature: Option<Signature>,
+}
+
+/// See the module.
+pub(crate) struct Fetcher {
+    program: PathBuf,
+    rules: Vec<TrustRule>,
+    limits: Limits,
+    wall: Wall,
+    network: Network,
+    directory: PathBuf,
+}
+
+/// The program while it runs. Dropping this value ends it.
+struct RunningFetch(Child);
+
+impl Drop for RunningFetch {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Fetcher {
+    /// Fetches as `config` says.
+    ///
+    /// # Errors
+    /// If the program is not installed, or a file that `[trust]` names cannot be read.
+    pub(crate) fn new(config: &Config) -> Result<Self, FetchError> {
+        #[expect(clippy::disallowed_methods, reason = "our own program, and the one beside it")]
+        let program = std::env::current_exe()?.with_file_name(PROGRAM);
+        if !program.is_file() {
+            return Err(FetchError::NotInstalled(program));
+        }
+        let read = |path: &Path| files::read_protected(path)?.ok_or_else(|| FetchError::Absent(path.to_owned()));
+        let root = config.trust.root.as_deref().map(read).transpose()?.map_or(Root::PublicGood, Root::Given);
+        let rule = |SignerConfig { from, signer }: &SignerConfig| {
+            let signer = match signer {
+                TrustedSigner::Identity { identity, issuer } => {
+                    Signer::Keyless { identity: pattern(identity), issuer: issuer.clone(), root: root.clone() }
+                }
+                TrustedSigner::Key(path) => Signer::Key { pem: read(path)?, root: None },
+                TrustedSigner::Minisign(key) => Signer::Minisign { key: key.clone() },
+            };
+            Ok::<_, FetchError>(TrustRule { scope: from.clone(), signer })
+        };
+        let rules = config.trust.signers.iter().map(rule).collect::<Result<_, _>>()?;
+        let limits = Limits { component_bytes: config.limits.component, ..Limits::default() };
+        let wall = if config.wall == config::Wall::Require { Wall::Required } else { Wall::Optional };
+        let roots = config.network.ca.as_deref().map(read).transpose()?;
+        let network = Network { dns: config.network.dns.clone(), roots };
+        Ok(Self { program, rules, limits, wall, network, directory: config.cache.join(DIRECTORY) })
+    }
+
+    /// Finds out what a source is, and who signed it.
+    ///
+    /// # Errors
+    /// If it cannot be found out, or `required` is not met.
+    pub(crate) fn resolve(&self, source: &str, required: Required) -> Result<Resolved, FetchError> {
+        let request = ResolveRequest { source: source.to_owned(), trust: self.trust(required) };
+        match self.run(Task::Resolve(request), |_| ())? {
+            Event::Resolved(resolved) => Ok(*resolved),
+            _ => Err(FetchError::NoResult),
+        }
+    }
+
+    /// Downloads what was resolved. `report` is called a few times each second.
+    ///
+    /// # Errors
+    /// If it cannot be downloaded, is not what was resolved, or `required` is not met.
+    pub(crate) fn download(
+        &self,
+        resolved: &Resolved,
+        required: Required,
+        report: impl FnMut(Progress),
+    ) -> Result<FetchedComponent, FetchError> {
+        let expected: Digest = resolved.component_digest.parse()?;
+        directories::private_dir(&self.directory)?;
+        let request = DownloadRequest {
+            source: resolved.pinned.clone(),
+            component_digest: resolved.component_digest.clone(),
+            size: resolved.size,
+            directory: self.directory.clone(),
+            trust: self.trust(required),
+        };
+        let Event::Downloaded(downloaded) = self.run(Task::Download(request), report)? else {
+            return Err(FetchError::NoResult);
+        };
+        let path = self.directory.join(format!("{}.wasm", expected.hex()));
+        #[expect(clippy::disallowed_methods, reason = "belljar's own cache")]
+        let file = std::fs::File::open(&path)?;
+        let bytes = read_capped(file, downloaded.size, self.limits.component_bytes)?;
+        match Digest::of(&bytes) == expected {
+            true => Ok(FetchedComponent { bytes, signature: downloaded.signature }),
+            false => Err(FetchError::Changed(path)),
+        }
+    }
+
+    /// The tags of the repository of `reference`.
+    ///
+    /// # Errors
+    /// If the registry does not say.
+    pub(crate) fn tags(&self, reference: &str) -> Result<Tags, FetchError> {
+        match self.run(Task::Tags(TagsRequest { repository: reference.to_owned() }), |_| ())? {
+            Event::Tags(tags) => Ok(tags),
+            _ => Err(FetchError::NoResult),
+        }
+    }
+
+    fn trust(&self, required: Required) -> Trust {
+        Trust { required, rules: self.rules.clone() }
+    }
+
+    /// Runs one task. Returns its last event.
+    fn run(&self, task: Task, mut report: impl FnMut(Progress)) -> Result<Event, FetchError> {
+        let (wall, network, limits) = (self.wall, self.network.clone(), self.limits);
+        let request = Request { protocol: PROTOCOL, wall, credentials: true, network, limits, task };
+        let line = serde_json::to_vec(&request).map_err(io::Error::from)?;
+        #[expect(clippy::disallowed_methods, reason = "the program beside this one")]
+        let mut command = Command::new(&self.program);
+        command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        #[expect(clippy::disallowed_methods, reason = "named variables, for the program beside this one")]
+        command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        let mut running = RunningFetch(command.spawn()?);
+        let (Some(mut input), Some(output)) = (running.0.stdin.take(), running.0.stdout.take()) else {
+            return Err(FetchError::NoResult);
+        };
+        // A program that refuses the request may end before it has read all of it.
+        let _ = input.write_all(&line).and_then(|()| input.write_all(b"\n"));
+        drop(input);
+        let mut lines = BufReader::new(output);
+        loop {
+            let mut line = Vec::new();
+            if lines.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line)? == 0 {
+                return Err(FetchError::NoResult);
+            }
+            match serde_json::from_slice(&line).map_err(|_| FetchError::NoResult)? {
+                Event::Progress(progress) => report(progress),
+                Event::Wall { missing } if !missing.is_empty() => {
+                    tracing::debug!("\"{PROGRAM}\" runs without: {}", missing.join(", "));
+                }
+                Event::Wall { .. } => {}
+                Event::Failed(failure) => {
+                    let [problem, cure] = [failure.problem, failure.cure].map(|words| text::cleaned(words, 1000));
+                    return Err(FetchError::Refused { problem, cure });
+                }
+                result => return Ok(result),
+            }
+        }
+    }
+}
+
+/// The identities that a pattern of `[trust]` fits: "*" stands for any characters.
+fn pattern(identity: &str) -> Identity {
+    match identity.contains('*') {
+        false => Identity::Exact(identity.to_owned()),
+        true => Identity::Regex(identity.split('*').map(regex::escape).collect::<Vec<_>>().join(".*")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_in_an_identity_stands_for_any_characters() {
+        assert_eq!(pattern("ana@acme.example"), Identity::Exact("ana@acme.example".to_owned()));
+        let Identity::Regex(pattern) = pattern("https://github.com/acme/*@refs/tags/*") else { panic!("a pattern") };
+        let pattern = regex::Regex::new(&format!("^(?:{pattern})$")).unwrap();
+        assert!(pattern.is_match("https://github.com/acme/tides/release.yml@refs/tags/v1"));
+        assert!(!pattern.is_match("https://githubxcom/acme/tides/release.yml@refs/tags/v1"), "a dot is a dot");
+    }
+}

@@ -1,0 +1,109 @@
+//! `belljar upgrade` and `belljar outdated`: newer versions, and what holds one back.
+
+use std::fs;
+
+use belljar_tests::{Artifact, Era, Registry, Site};
+
+use super::{NAME, TEXT, fails, release, start, succeeds, verified};
+
+/// A site with version 1.0.0, and a registry that has it.
+fn with_first() -> Option<(Site, Registry)> {
+    let (site, registry) = start()?;
+    registry.push(NAME, "1.0.0", &release("guest_fixture", "1.0.0"));
+    succeeds(&site, &["add", &registry.reference(NAME, "1.0.0"), "--unsigned", "--yes"]);
+    Some((site, registry))
+}
+
+fn served(site: &Site) -> Vec<u8> {
+    fs::read(site.path("plugins/tides.wasm")).expect("a component")
+}
+
+#[test]
+fn a_newer_version_is_found_shown_and_served() {
+    let Some((site, registry)) = with_first() else { return };
+    let said = succeeds(&site, &["outdated"]);
+    assert!(said.contains("1.0.0 is the newest"), "{said}");
+    let (newer, preview) = (release("guest_fixture", "1.10.0"), release("guest_fixture", "2.0.0-rc.1"));
+    for (tag, artifact) in [("1.9.0", &release("guest_fixture", "1.9.0")), ("1.10.0", &newer), ("2.0.0-rc.1", &preview)]
+    {
+        registry.push(NAME, tag, artifact);
+    }
+    registry.push(NAME, "latest", &preview);
+    let said = fails(&site, &["outdated"]);
+    assert!(said.contains("1.0.0 -> 1.10.0") && said.contains("upgrade tides"), "{said}");
+    let before = served(&site);
+    let said = succeeds(&site, &["upgrade", "tides", "--unsigned", "--dry-run"]);
+    assert!(said.contains("version  1.10.0 (before: 1.0.0)"), "{said}");
+    assert_eq!(served(&site), before, "a dry run changes nothing");
+    succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
+    assert_eq!(served(&site), newer.component);
+    assert_eq!(verified(&site)["standing"], "same");
+    assert_eq!(site.stdio(Era::Stateless).text("belljar://tides/static-text"), TEXT);
+    let said = succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
+    assert!(said.contains("is up to date"), "{said}");
+    // Back, by name.
+    succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes", "--to", "1.0.0"]);
+    assert_eq!(served(&site), before);
+    assert_eq!(verified(&site)["reference"], registry.reference(NAME, "1.0.0").as_str());
+}
+
+#[test]
+fn a_new_import_holds_an_upgrade_back() {
+    let Some((site, registry)) = with_first() else { return };
+    let before = served(&site);
+    registry.push(NAME, "1.1.0", &release("files", "1.1.0"));
+    let said = fails(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
+    assert!(said.contains("imports that the old version does not have: ") && said.contains("--accept"), "{said}");
+    assert_eq!(served(&site), before, "the old version is served");
+    assert_eq!(verified(&site)["standing"], "same");
+    let accept = said.lines().find_map(|line| line.split_once("To accept this: ")).expect("a command").1;
+    let to = accept.split_whitespace().skip_while(|word| *word != "--to").nth(1).expect("a version");
+    succeeds(&site, &["upgrade", "tides", "--to", to, "--accept", "--unsigned", "--yes"]);
+    assert_ne!(served(&site), before);
+}
+
+#[test]
+fn an_older_version_under_a_newer_tag_is_refused() {
+    let Some((site, registry)) = with_first() else { return };
+    registry.push(NAME, "1.1.0", &release("guest_fixture", "0.9.0"));
+    let before = served(&site);
+    let said = fails(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
+    assert!(said.contains("says that it is version 0.9.0") && said.contains("to go back, name the version"), "{said}");
+    assert_eq!(served(&site), before);
+}
+
+/// A tag that moves changes nothing until the operator upgrades.
+#[test]
+fn a_moved_tag_is_an_upgrade_and_not_a_surprise() {
+    let Some((site, registry)) = with_first() else { return };
+    let (before, moved) = (served(&site), release("guest_fixture", "1.0.0+2"));
+    registry.push(NAME, "1.0.0", &moved);
+    assert_eq!(site.stdio(Era::Stateless).text("belljar://tides/static-text"), TEXT);
+    assert_eq!(served(&site), before);
+    let said = succeeds(&site, &["upgrade", "tides", "--unsigned", "--dry-run"]);
+    assert!(said.contains("old      sha256:") && said.contains("new      sha256:"), "{said}");
+}
+
+/// The lock has both digests for a moment. A process that ends then leaves a mount that is served.
+#[test]
+fn an_interrupted_upgrade_leaves_a_mount_that_is_served() {
+    let Some((site, registry)) = with_first() else { return };
+    let artifact: Artifact = release("guest_fixture", "1.1.0");
+    registry.push(NAME, "1.1.0", &artifact);
+    let lock = fs::read_to_string(site.path("belljar.lock")).unwrap();
+    for at in 0..25 {
+        let mut command = site.command(site.arguments(&["upgrade", "tides", "--unsigned", "--yes"]));
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        let process = belljar_tests::Process::start(command);
+        std::thread::sleep(std::time::Duration::from_millis(at * 6));
+        process.kill();
+        process.wait(belljar_tests::DEADLINE);
+        let standing = verified(&site)["standing"].clone();
+        assert!(standing == "same" || standing == "half-upgraded", "killed after {} ms: {standing}", at * 6);
+        assert_eq!(site.stdio(Era::Stateless).text("belljar://tides/static-text"), TEXT);
+        fs::write(site.path("plugins/tides.wasm"), release("guest_fixture", "1.0.0").component).unwrap();
+        fs::write(site.path("belljar.lock"), &lock).unwrap();
+    }
+    succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
+    assert_eq!(served(&site), artifact.component);
+}

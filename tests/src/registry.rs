@@ -1,0 +1,158 @@
+//! A real registry of containers on loopback (`docker-registry` of Debian), with what a test pushes.
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio as Pipe};
+use std::time::Duration;
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::net::free_port;
+use crate::places;
+use crate::process::Process;
+use crate::wait::wait_until;
+
+/// The type of a manifest.
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// The type of the configuration of a component.
+const CONFIG: &str = "application/vnd.wasm.config.v0+json";
+
+/// A registry with a port of its own. Dropping this value kills it.
+#[derive(Debug)]
+pub struct Registry {
+    _process: Process,
+    _directory: TempDir,
+    port: u16,
+}
+
+/// A component as its publisher describes it.
+#[derive(Clone, Debug, Default)]
+pub struct Artifact {
+    /// The bytes of the component.
+    pub component: Vec<u8>,
+    /// The annotation with its version.
+    pub version: String,
+    /// The exports in its configuration.
+    pub exports: Vec<String>,
+    /// The imports in its configuration.
+    pub imports: Vec<String>,
+}
+
+/// `sha256:` and the hexadecimal digits of the hash of `bytes`.
+pub fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().fold("sha256:".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl Registry {
+    /// Starts a registry. `None` if none is installed, and `BELLJAR_SKIP` says so.
+    pub fn start() -> Option<Registry> {
+        let program = places::docker_registry()?;
+        let (port, directory) = (free_port(), TempDir::with_prefix("registry-").expect("a temporary directory"));
+        let config = directory.path().join("config.yml");
+        let storage = directory.path().join("storage");
+        let text = format!(
+            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
+            storage.display()
+        );
+        std::fs::write(&config, text).expect("a writable directory");
+        let mut command = Command::new(program);
+        command.arg("serve").arg(&config).stdin(Pipe::null()).stdout(Pipe::null());
+        let process = Process::start(command);
+        wait_until("the registry", || {
+            let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port)));
+            stream.map(drop).map_err(|error| format!("{error}: {}", process.stderr()))
+        });
+        Some(Registry { _process: process, _directory: directory, port })
+    }
+
+    /// The reference of a tag, or of a repository if `tag` is empty.
+    pub fn reference(&self, name: &str, tag: &str) -> String {
+        let colon = if tag.is_empty() { "" } else { ":" };
+        format!("127.0.0.1:{}/{name}{colon}{tag}", self.port)
+    }
+
+    /// Pushes a component under a tag, as `wkg` does. Returns the digest of the manifest.
+    pub fn push(&self, name: &str, tag: &str, artifact: &Artifact) -> String {
+        let layer = self.blob(name, &artifact.component);
+        let config = json!({
+            "created": "2026-11-01T00:00:00Z", "architecture": "wasm", "os": "wasip2", "layerDigests": [layer],
+            "component": { "exports": artifact.exports, "imports": artifact.imports, "target": null },
+        })
+        .to_string();
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST,
+            "config": { "mediaType": CONFIG, "digest": self.blob(name, config.as_bytes()), "size": config.len() },
+            "layers": [{ "mediaType": "application/wasm", "digest": layer, "size": artifact.component.len() }],
+            "annotations": { "org.opencontainers.image.version": artifact.version },
+        });
+        self.manifest(name, tag, &manifest)
+    }
+
+    /// Pushes a signature of the manifest `subject`, under the tag by which clients find it in a registry without the API for
+    /// referrers.
+    pub fn push_signature(&self, name: &str, subject: &str, bundle: &str) {
+        const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+        let layer = self.blob(name, bundle.as_bytes());
+        let empty = self.blob(name, b"{}");
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": BUNDLE,
+            "config": { "mediaType": "application/vnd.oci.empty.v1+json", "digest": empty, "size": 2 },
+            "layers": [{ "mediaType": BUNDLE, "digest": layer, "size": bundle.len() }],
+            "subject": { "mediaType": MANIFEST, "digest": subject, "size": 0 },
+        });
+        let digest = self.manifest(name, "a-signature", &manifest);
+        let size = manifest.to_string().len();
+        let index = json!({
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+            "manifests": [{ "mediaType": MANIFEST, "digest": digest, "size": size, "artifactType": BUNDLE }],
+        });
+        self.manifest(name, &subject.replace(':', "-"), &index);
+    }
+
+    /// Puts a manifest under a tag. Returns its digest.
+    fn manifest(&self, name: &str, tag: &str, manifest: &Value) -> String {
+        let (body, kind) = (manifest.to_string(), manifest["mediaType"].as_str().expect("a type"));
+        let (status, _) = self.send("PUT", &format!("/v2/{name}/manifests/{tag}"), kind, body.as_bytes());
+        assert_eq!(status, 201, "{body}");
+        sha256(body.as_bytes())
+    }
+
+    /// Pushes a blob. Returns its digest.
+    fn blob(&self, name: &str, bytes: &[u8]) -> String {
+        let (status, head) = self.send("POST", &format!("/v2/{name}/blobs/uploads/"), "application/octet-stream", b"");
+        assert_eq!(status, 202, "{head}");
+        let location = head.lines().find_map(|line| line.strip_prefix("Location: ")).expect("a place to upload to");
+        let path = location.find("/v2/").and_then(|at| location.get(at..)).expect("a path");
+        let digest = sha256(bytes);
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let to = format!("{path}{sign}digest={}", digest.replace(':', "%3A"));
+        let (status, head) = self.send("PUT", &to, "application/octet-stream", bytes);
+        assert_eq!(status, 201, "{head}");
+        digest
+    }
+
+    /// Sends a request. Returns the status and the head of the answer.
+    fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String) {
+        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        let mut stream = TcpStream::connect(address).expect("a registry that accepts");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("a registry that reads");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        let answer = String::from_utf8_lossy(&answer);
+        let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_owned();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, head)
+    }
+}
