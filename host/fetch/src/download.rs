@@ -44,9 +44,7 @@ struct Download<'a> {
     wanted: &'a Wanted<'a>,
     part: Part,
     hasher: Hasher,
-    minisign: Option<Stream<'a>>,
-    /// The first bytes of the file.
-    head: Vec<u8>,
+    content: Content<'a>,
     done: u64,
     reported: Option<Instant>,
 }
@@ -93,25 +91,17 @@ pub(crate) async fn download(
         );
         return Err(failure(FailureKind::Size, problem, "allow more bytes if you trust its publisher"));
     }
-    let mut minisign = wanted.minisign.and_then(Announced::stream);
-    let mut head = Vec::new();
-    let mut each = |bytes: &[u8]| {
-        keep_head(&mut head, bytes);
-        if let Some(stream) = &mut minisign {
-            stream.update(bytes);
-        }
-    };
-    if let Some(size) = directory.has(&wanted.digest, &mut each)? {
-        component::check(&head, &wanted.reference)?;
-        let signature = finish_minisign(minisign, wanted)?;
+    let mut content = Content::new(wanted);
+    if let Some(size) = directory.has(&wanted.digest, &mut |bytes: &[u8]| content.add(bytes))? {
+        component::check(&content.head, &wanted.reference)?;
+        let signature = finish_minisign(content.minisign, wanted)?;
         return Ok(Downloaded { file: format!("{}.wasm", wanted.digest.hex()), size, cached: true, signature });
     }
     let mut download = Download {
         wanted,
         part: directory.part(&wanted.digest)?,
         hasher: Hasher::default(),
-        minisign: None,
-        head: Vec::new(),
+        content: Content::new(wanted),
         done: 0,
         reported: None,
     };
@@ -126,6 +116,29 @@ pub(crate) async fn download(
     download.finish(directory)
 }
 
+/// What is known of the bytes so far.
+struct Content<'a> {
+    minisign: Option<Stream<'a>>,
+    /// The first bytes of the file.
+    head: Vec<u8>,
+}
+
+impl<'a> Content<'a> {
+    /// Before the first byte.
+    fn new(wanted: &'a Wanted<'a>) -> Self {
+        let minisign = wanted.minisign.and_then(Announced::stream);
+        Self { minisign, head: Vec::new() }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let missing = component::HEAD.saturating_sub(self.head.len());
+        self.head.extend(bytes.iter().take(missing));
+        if let Some(stream) = &mut self.minisign {
+            stream.update(bytes);
+        }
+    }
+}
+
 impl<'a> Download<'a> {
     /// Fetches until all bytes are there.
     async fn run(
@@ -138,13 +151,10 @@ impl<'a> Download<'a> {
         let broken =
             |part: &Wanted<'_>, error: std::io::Error| directory.broken(&format!("{}.part", part.digest.hex()), &error);
         self.restart();
-        let (hasher, minisign, head) = (&mut self.hasher, &mut self.minisign, &mut self.head);
+        let (hasher, content) = (&mut self.hasher, &mut self.content);
         let kept = self.part.kept(largest, |bytes| {
             hasher.update(bytes);
-            keep_head(head, bytes);
-            if let Some(stream) = minisign {
-                stream.update(bytes);
-            }
+            content.add(bytes);
         });
         self.done = kept.map_err(|error| broken(self.wanted, error))?;
         let mut resumes = 0;
@@ -206,15 +216,12 @@ impl<'a> Download<'a> {
                 directory.discard(&self.part);
                 return Err(too_large(self.done + piece.len() as u64));
             }
-            keep_head(&mut self.head, &piece);
-            if self.head.len() >= component::HEAD && self.done < component::HEAD as u64 {
-                component::check(&self.head, &reference)?;
+            self.hasher.update(&piece);
+            self.content.add(&piece);
+            if self.content.head.len() >= component::HEAD && self.done < component::HEAD as u64 {
+                component::check(&self.content.head, &reference)?;
             }
             self.part.add(&piece).map_err(|error| directory.broken(&name, &error))?;
-            self.hasher.update(&piece);
-            if let Some(stream) = &mut self.minisign {
-                stream.update(&piece);
-            }
             self.done += piece.len() as u64;
             if self.reported.is_none_or(|last| last.elapsed() >= REPORT_EVERY) {
                 output.event(&Event::Progress(Progress { bytes: self.done, total: self.wanted.size.or(total) }));
@@ -226,14 +233,14 @@ impl<'a> Download<'a> {
 
     fn restart(&mut self) {
         self.hasher = Hasher::default();
-        self.minisign = self.wanted.minisign.and_then(Announced::stream);
-        self.head.clear();
+        self.content = Content::new(self.wanted);
         self.done = 0;
     }
 
     /// Checks the whole file. Wrong bytes are removed, so that no later download builds on them.
     fn finish(self, directory: &Directory) -> Outcome<Downloaded> {
         let wanted = self.wanted;
+        let Content { minisign, head } = self.content;
         let found = self.hasher.finish();
         let check = || {
             if let Some(size) = wanted.size.filter(|size| *size != self.done) {
@@ -253,9 +260,9 @@ impl<'a> Download<'a> {
                     "try again; if that does not help, somebody changed the file",
                 ));
             }
-            component::check(&self.head, &wanted.reference)
+            component::check(&head, &wanted.reference)
         };
-        let signature = check().and_then(|()| finish_minisign(self.minisign, wanted));
+        let signature = check().and_then(|()| finish_minisign(minisign, wanted));
         match signature {
             Ok(signature) => {
                 let file = directory.finish(&self.part, &wanted.digest)?;
@@ -271,9 +278,4 @@ impl<'a> Download<'a> {
 
 fn finish_minisign(stream: Option<Stream<'_>>, wanted: &Wanted<'_>) -> Outcome<Option<Signature>> {
     stream.map(|stream| stream.finish(&wanted.reference)).transpose()
-}
-
-fn keep_head(head: &mut Vec<u8>, bytes: &[u8]) {
-    let missing = component::HEAD.saturating_sub(head.len());
-    head.extend(bytes.iter().take(missing));
 }
