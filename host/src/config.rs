@@ -240,6 +240,12 @@ impl Config {
         self.mounts.values().flat_map(MountConfig::ports).chain(own).collect()
     }
 
+    /// The name of a mount's file in the plugin directory.
+    pub fn component_file(&self, mount: &MountName) -> String {
+        let named = self.mounts.get(mount).and_then(|own| own.component.clone());
+        named.unwrap_or_else(|| format!("{mount}.wasm"))
+    }
+
     /// The store that replicas share.
     pub fn store(&self) -> Option<&StoreConfig> {
         self.replicas.as_ref()?.store.as_ref()

@@ -73,11 +73,7 @@ impl Import {
         let bundle = Bundle::parse(&bytes).map_err(refuse)?;
         let config =
             Config::read(ConfigInput { file: Some((path.to_owned(), bundle.configuration.clone())), ..input })?;
-        let file_of = |mount: &MountName| {
-            let named = config.mounts.get(mount).and_then(|own| own.component.clone());
-            named.unwrap_or_else(|| format!("{mount}.wasm"))
-        };
-        let lock = bundle.checked_lock(file_of).map_err(refuse)?;
+        let lock = bundle.checked_lock(|mount| config.component_file(mount)).map_err(refuse)?;
         for (file, bytes) in bundle.components() {
             let checked = Profile::read(bytes).map_err(|why| why.to_string());
             let checked = checked.and_then(|profile| profile.check().map_err(|why| why.to_string()));

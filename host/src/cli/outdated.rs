@@ -59,14 +59,11 @@ fn states(config: &Config) -> Result<Vec<State>, Failure> {
 }
 
 fn found(fetcher: &Fetcher, source: &LockedSource) -> Result<Found, FetchError> {
-    let Some((_, tag)) = releases::split(&source.reference) else {
+    if releases::split(&source.reference).is_none() {
         return Ok(Found::Unknown("it is a file, of which no newer version is known".to_owned()));
-    };
-    let current = source.version.as_deref().or(tag).and_then(releases::version_of);
+    }
     let tags = fetcher.tags(&source.reference)?;
-    let newest = releases::newest(&tags.tags, current.as_ref());
-    let newer = newest.filter(|(_, version)| current.as_ref().is_none_or(|current| version > current));
-    Ok(newer.map_or(Found::Current, |(tag, _)| Found::Newer(tag.to_owned())))
+    Ok(releases::newer(&tags.tags, source).map_or(Found::Current, |tag| Found::Newer(tag.to_owned())))
 }
 
 impl State {

@@ -2,17 +2,28 @@
 
 use semver::Version;
 
+use crate::config::lock::LockedSource;
+
 /// The version that a tag names: three numbers, perhaps after a "v". `None` for other tags, such as "latest" and "1.2", which
 /// move.
 pub(super) fn version_of(tag: &str) -> Option<Version> {
     Version::parse(tag.strip_prefix('v').unwrap_or(tag)).ok()
 }
 
-/// The newest release among `tags`. A preview counts only if `current` is one.
-pub(super) fn newest<'t>(tags: &'t [String], current: Option<&Version>) -> Option<(&'t str, Version)> {
-    let takes_previews = current.is_some_and(|version| !version.pre.is_empty());
+/// The version of what was fetched: by the word of its publisher, otherwise by its tag.
+pub(super) fn version(reference: &str, said: Option<&str>) -> Option<Version> {
+    said.and_then(version_of).or_else(|| split(reference)?.1.and_then(version_of))
+}
+
+/// The tag of the newest release that is newer than `present`. A preview counts only if `present` is one. Any release is
+/// newer than something without a version.
+pub(super) fn newer<'t>(tags: &'t [String], present: &LockedSource) -> Option<&'t str> {
+    let current = version(&present.reference, present.version.as_deref());
+    let takes_previews = current.as_ref().is_some_and(|version| !version.pre.is_empty());
     let releases = tags.iter().filter_map(|tag| Some((tag.as_str(), version_of(tag)?)));
-    releases.filter(|(_, version)| takes_previews || version.pre.is_empty()).max_by(|one, other| one.1.cmp(&other.1))
+    let wanted = releases.filter(|(_, version)| takes_previews || version.pre.is_empty());
+    let (tag, newest) = wanted.max_by(|one, other| one.1.cmp(&other.1))?;
+    current.is_none_or(|current| newest > current).then_some(tag)
 }
 
 /// A reference in its parts: the repository, and the tag. `None` for the URL of a file.
@@ -36,8 +47,12 @@ mod tests {
     #[test]
     fn the_newest_release_is_no_preview_and_no_moving_tag() {
         let tags = ["latest", "1.2", "1.10.0", "v1.9.3", "2.0.0-rc.1", "sha256-00"].map(str::to_owned);
-        let newest = |current: &str| newest(&tags, version_of(current).as_ref()).map(|(tag, _)| tag);
+        let newest = |current: &str| {
+            let reference = format!("ghcr.io/acme/tides:{current}");
+            newer(&tags, &LockedSource { reference, manifest: None, version: None, signer: None })
+        };
         assert_eq!(newest("1.2.0"), Some("1.10.0"));
+        assert_eq!(newest("1.10.0"), None);
         assert_eq!(newest("2.0.0-beta"), Some("2.0.0-rc.1"));
         assert_eq!(newest("latest"), Some("1.10.0"));
     }

@@ -21,8 +21,7 @@ pub(super) fn run(at: &LocationArgs, mount: &str, write: WriteFlags) -> Result<E
             edit::remove_mount(document, &mount);
             Ok(())
         })?;
-        let component = change.old.mounts.get(&mount).and_then(|own| own.component.clone());
-        let file = component.unwrap_or_else(|| format!("{mount}.wasm"));
+        let file = change.old.component_file(&mount);
         let users = change.new.mounts.iter().filter(|(_, own)| own.component.as_deref() == Some(file.as_str()));
         let users: Vec<String> = users.map(|(name, _)| format!("\"{name}\"")).collect();
         let path = change.new.plugins.join(&file);

@@ -123,7 +123,7 @@ impl UpgradeArgs {
     /// The reference of the version to take.
     fn target(&self, present: &Present, fetcher: &Fetcher) -> Result<String, Failure> {
         let reference = &present.source.reference;
-        let Some((repository, tag)) = releases::split(reference) else {
+        let Some((repository, _)) = releases::split(reference) else {
             return self.to.clone().ok_or_else(|| {
                 let upgrade = command::line(["upgrade", present.mount.as_str(), "--to", "'https://...#sha256=HEX'"]);
                 Failure::Misused(format!(
@@ -136,14 +136,10 @@ impl UpgradeArgs {
             Some(to) if fetched::is_reference(to) => Ok(to.clone()),
             Some(to) => Ok(format!("{repository}:{to}")),
             None => {
-                let current = present.version();
                 let tags = fetcher.tags(reference)?;
-                let newest = releases::newest(&tags.tags, current.as_ref());
-                let newer = newest.filter(|(_, version)| current.as_ref().is_none_or(|current| version > current));
+                let newer = releases::newer(&tags.tags, &present.source).map(|tag| format!("{repository}:{tag}"));
                 // The same tag again: a registry may have moved it.
-                Ok(newer.map_or_else(|| reference.clone(), |(tag, _)| format!("{repository}:{tag}"))).map(|target| {
-                    if tag.is_none() && target == *reference { format!("{repository}:latest") } else { target }
-                })
+                Ok(newer.unwrap_or_else(|| reference.clone()))
             }
         }
     }
@@ -162,22 +158,14 @@ impl Present {
                 command::line(["trust", mount.as_str()])
             )));
         };
-        let file = config.mounts.get(&mount).and_then(|own| own.component.clone());
-        let file = file.unwrap_or_else(|| format!("{mount}.wasm"));
+        let file = config.component_file(&mount);
         Ok(Self { mount, pin, source, file })
-    }
-
-    fn version(&self) -> Option<semver::Version> {
-        let tag = releases::split(&self.source.reference).and_then(|(_, tag)| tag);
-        let said = self.source.version.as_deref().and_then(releases::version_of);
-        said.or_else(|| tag.and_then(releases::version_of))
     }
 
     /// A registry that answers with an older version would undo the mends of the present one.
     fn check_is_newer(&self, resolved: &Resolved) -> Result<(), Failure> {
-        let new = resolved.version.as_deref().and_then(releases::version_of);
-        let tag = releases::split(&resolved.reference).and_then(|(_, tag)| tag.and_then(releases::version_of));
-        match (self.version(), new.or(tag)) {
+        let old = releases::version(&self.source.reference, self.source.version.as_deref());
+        match (old, releases::version(&resolved.reference, resolved.version.as_deref())) {
             (Some(old), Some(new)) if new < old => Err(Failure::Failed(format!(
                 "\"{}\" says that it is version {new}, and \"{}\" is served in version {old}; to go back, name the version: {}",
                 resolved.reference,
