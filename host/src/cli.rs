@@ -40,6 +40,7 @@ mod output;
 mod progress;
 mod prompt;
 mod prompts;
+mod publish;
 mod read;
 mod releases;
 mod remove;
@@ -222,8 +223,9 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Outdated { at, json } => outdated::run(&at, json),
         Verb::Verify { at, json } => verify::run(&at, json),
         Verb::Why { at, mount, json } => why::run(&at, &mount, json),
-        Verb::Export { at, file } => export::run(&at, &file),
-        Verb::Import { at, file, write } => import::run(&at, &file, write),
+        Verb::Publish { publish } => publish::run(&publish),
+        Verb::Export { export } => export::run(&export),
+        Verb::Import { import } => import::run(&import),
         Verb::Up { up } => up::run(&up),
         Verb::Down { at } => down::run(&at),
         Verb::Status { json } => status::run(json),

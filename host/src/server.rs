@@ -32,6 +32,7 @@ mod packet;
 pub(crate) mod pins;
 pub(crate) mod privileged_helper;
 pub(crate) mod processes;
+pub(crate) mod publishing;
 pub(crate) mod record;
 pub(crate) mod record_file;
 mod reload;

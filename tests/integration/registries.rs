@@ -2,6 +2,7 @@
 
 mod adding;
 mod bundles;
+mod publishing;
 mod signing;
 mod upgrading;
 

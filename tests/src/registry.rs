@@ -1,5 +1,6 @@
 //! A real registry of containers on loopback (`docker-registry` of Debian), with what a test pushes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,6 +18,9 @@ use crate::wait::wait_until;
 
 /// The type of a manifest.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// The type of a list of manifests.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// The type of the configuration of a component.
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
@@ -40,6 +44,8 @@ pub struct Artifact {
     pub exports: Vec<String>,
     /// The imports in its configuration.
     pub imports: Vec<String>,
+    /// Further annotations.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// `sha256:` and the hexadecimal digits of the hash of `bytes`.
@@ -86,11 +92,13 @@ impl Registry {
             "component": { "exports": artifact.exports, "imports": artifact.imports, "target": null },
         })
         .to_string();
+        let mut annotations = artifact.annotations.clone();
+        annotations.insert("org.opencontainers.image.version".to_owned(), artifact.version.clone());
         let manifest = json!({
             "schemaVersion": 2, "mediaType": MANIFEST,
             "config": { "mediaType": CONFIG, "digest": self.blob(name, config.as_bytes()), "size": config.len() },
             "layers": [{ "mediaType": "application/wasm", "digest": layer, "size": artifact.component.len() }],
-            "annotations": { "org.opencontainers.image.version": artifact.version },
+            "annotations": annotations,
         });
         self.manifest(name, tag, &manifest)
     }
@@ -114,6 +122,23 @@ impl Registry {
             "manifests": [{ "mediaType": MANIFEST, "digest": digest, "size": size, "artifactType": BUNDLE }],
         });
         self.manifest(name, &subject.replace(':', "-"), &index);
+    }
+
+    /// The manifest or the list with this tag or digest.
+    pub fn document(&self, name: &str, tag: &str) -> Value {
+        let body = self.get(&format!("/v2/{name}/manifests/{tag}"));
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
+    }
+
+    /// The text of a blob.
+    pub fn blob_text(&self, name: &str, digest: &str) -> String {
+        self.get(&format!("/v2/{name}/blobs/{digest}"))
+    }
+
+    fn get(&self, path: &str) -> String {
+        let (status, head, body) = self.exchange("GET", path, "application/json", b"");
+        assert_eq!(status, 200, "{head}");
+        body
     }
 
     /// Puts a manifest under a tag. Returns its digest.
@@ -140,19 +165,25 @@ impl Registry {
 
     /// Sends a request. Returns the status and the head of the answer.
     fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String) {
+        let (status, head, _) = self.exchange(method, path, kind, body);
+        (status, head)
+    }
+
+    /// The same, with the body of the answer.
+    fn exchange(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String, String) {
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
         let mut stream = TcpStream::connect(address).expect("a registry that accepts");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\naccept: {MANIFEST}, {INDEX}, */*\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("a registry that reads");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("an answer");
         let answer = String::from_utf8_lossy(&answer);
-        let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        (status, head)
+        (status, head.to_owned(), body.to_owned())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar_fetch_protocol::Resolved;
+use belljar_fetch_protocol::{ArtifactKind, MAX_NEEDS, Resolved};
 use serde::Deserialize;
 
 use crate::digest::Sha256;
@@ -14,7 +14,7 @@ use crate::text;
 pub(crate) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 
 /// The media type of an index.
-const INDEX: [&str; 2] =
+pub(crate) const INDEX: [&str; 2] =
     ["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
 
 /// The media types of a component: the CNCF's, and those of older tools and of Spin.
@@ -23,6 +23,12 @@ const COMPONENT: [&str; 3] = [
     "application/vnd.wasm.content.layer.v1+wasm",
     "application/vnd.bytecodealliance.wasm.component.layer.v0+wasm",
 ];
+
+/// The media type of a bundle that `belljar export` wrote.
+const BUNDLE: &str = "application/vnd.belljar.bundle.v1+json";
+
+/// The annotation with the declared needs of a component.
+const NEEDS: &str = "vnd.belljar.needs";
 
 /// The media type of the configuration that names exports and imports.
 pub(crate) const CONFIG: &str = "application/vnd.wasm.config.v0+json";
@@ -164,21 +170,32 @@ impl Index {
 }
 
 impl Manifest {
-    /// The only layer, which is the component. `largest`: the most bytes that it may claim.
-    pub(crate) fn component(&self, largest: u64) -> Outcome<&Descriptor> {
+    /// The only layer, which is the component or the bundle. `largest`: the most bytes that it may claim.
+    pub(crate) fn only_layer(&self, kind: ArtifactKind, largest: u64) -> Outcome<&Descriptor> {
+        let (noun, known) = match kind {
+            ArtifactKind::Component => ("component", COMPONENT.as_slice()),
+            ArtifactKind::Bundle => ("bundle", [BUNDLE].as_slice()),
+        };
         let [layer] = self.layers.as_slice() else {
             let container = self.layers.iter().any(|layer| layer.media_type.contains("tar"));
-            let what = if container { "it is a container image" } else { "a component has one layer" };
+            let what = if container { "it is a container image".into() } else { format!("a {noun} has one layer") };
             return Err(wrong_content(format!("the manifest has {} layers: {what}", self.layers.len())));
         };
-        if !COMPONENT.contains(&layer.media_type.as_str()) {
-            let kind = text::clean(&layer.media_type, text::NAME);
-            return Err(wrong_content(format!("the layer is \"{kind}\", expected \"application/wasm\"")));
+        if !known.contains(&layer.media_type.as_str()) {
+            let found = text::clean(&layer.media_type, text::NAME);
+            let cure = match layer.media_type.as_str() {
+                BUNDLE => "it is a set-up: belljar import oci://REFERENCE",
+                other if COMPONENT.contains(&other) => "it is a component: belljar add REFERENCE",
+                _ => "ask its publisher to push it again, or use another source",
+            };
+            let expected = known.first().copied().unwrap_or_default();
+            let problem = format!("the layer is \"{found}\", expected \"{expected}\"");
+            return Err(failure(belljar_fetch_protocol::FailureKind::Content, problem, cure));
         }
         if layer.size > largest {
             return Err(failure(
                 belljar_fetch_protocol::FailureKind::Size,
-                format!("the component has {} bytes, at most {largest} are allowed", layer.size),
+                format!("the {noun} has {} bytes, at most {largest} are allowed", layer.size),
                 "allow more bytes if you trust its publisher",
             ));
         }
@@ -193,6 +210,7 @@ impl Manifest {
         into.version = get("version", text::NAME);
         into.description = get("description", text::SENTENCE);
         into.licence = get("licenses", text::NAME);
+        into.needs = self.annotations.get(NEEDS).map(|needs| needs.chars().take(MAX_NEEDS).collect());
         into.homepage = get("source", text::NAME).or_else(|| get("url", text::NAME));
     }
 }

@@ -6,6 +6,7 @@ use http::{HeaderMap, Method, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
+use crate::body::Payload;
 use crate::credentials::Login;
 use crate::failure::{Outcome, failure, wrong_content};
 use crate::http::{Call, Client, Purpose};
@@ -14,6 +15,15 @@ use crate::url::Url;
 
 /// The most bytes of a token server's answer, and of a token.
 const MAX_TOKEN: usize = 64 * 1024;
+
+/// What a request wants to do with a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// To read it.
+    Read,
+    /// To read and to write it.
+    Write,
+}
 
 /// What a registry asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,11 +79,11 @@ struct Token {
     access_token: Option<String>,
 }
 
-/// The header `Authorization` that answers the challenge, for reading `repository`.
+/// The header `Authorization` that answers the challenge, for this access to `repository`.
 pub(crate) async fn answer(
     client: &mut Client,
     challenge: Challenge,
-    repository: &str,
+    (repository, access): (&str, Access),
     login: Option<&Login>,
 ) -> Outcome<String> {
     let (realm, service) = match challenge {
@@ -86,8 +96,9 @@ pub(crate) async fn answer(
             text::clean(&realm, text::NAME)
         )));
     };
-    // Only for reading, whatever scope the registry names.
-    let mut query = vec![("scope", format!("repository:{repository}:pull"))];
+    // Only for what is done, whatever scope the registry names.
+    let actions = if access == Access::Read { "pull" } else { "pull,push" };
+    let mut query = vec![("scope", format!("repository:{repository}:{actions}"))];
     query.extend(service.map(|service| ("service", service)));
     let call = match login {
         Some(Login::Token(token)) => {
@@ -98,7 +109,7 @@ pub(crate) async fn answer(
             ]);
             Call {
                 method: Method::POST,
-                form: Some(form(&query)),
+                payload: Payload::Form(form(&query)),
                 purpose: Purpose::Token,
                 ..Call::get(url, "application/json")
             }

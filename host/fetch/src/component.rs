@@ -1,6 +1,6 @@
-//! Recognizes a component by its first bytes, and names what is none.
+//! Recognizes a component or a bundle by its first bytes, and names what is none.
 
-use belljar_fetch_protocol::{Failure, FailureKind};
+use belljar_fetch_protocol::{ArtifactKind, Failure, FailureKind};
 
 use crate::failure::failure;
 
@@ -28,13 +28,22 @@ const OTHERS: [(&[u8], &str); 13] = [
 ];
 
 /// Checks the first bytes of a file. The file is refused if it is shorter.
-pub(crate) fn check(head: &[u8], name: &str) -> Result<(), Box<Failure>> {
-    if head.starts_with(&COMPONENT) {
+pub(crate) fn check(kind: ArtifactKind, head: &[u8], name: &str) -> Result<(), Box<Failure>> {
+    let is_right = match kind {
+        ArtifactKind::Component => head.starts_with(&COMPONENT),
+        ArtifactKind::Bundle => head.starts_with(b"{"),
+    };
+    if is_right {
         return Ok(());
     }
     let what = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)).map_or("no WebAssembly", |(_, what)| what);
-    let problem = format!("\"{name}\" is {what}, expected a WebAssembly component");
-    Err(failure(FailureKind::Content, problem, "ask its publisher for a component, built for wasm32-wasip2"))
+    let (expected, cure) = match kind {
+        ArtifactKind::Component => {
+            ("a WebAssembly component", "ask its publisher for a component, built for wasm32-wasip2")
+        }
+        ArtifactKind::Bundle => ("a bundle of belljar export", "ask its publisher to export it again"),
+    };
+    Err(failure(FailureKind::Content, format!("\"{name}\" is {what}, expected {expected}"), cure))
 }
 
 #[cfg(test)]
@@ -43,7 +52,9 @@ mod tests {
 
     #[test]
     fn only_components_pass() {
-        check(b"\0asm\x0d\0\x01\0more", "x").unwrap();
+        check(ArtifactKind::Component, b"\0asm\x0d\0\x01\0more", "x").unwrap();
+        check(ArtifactKind::Bundle, b"{\"belljar\":1}", "x").unwrap();
+        assert!(check(ArtifactKind::Bundle, b"\0asm\x0d\0\x01\0more", "x").is_err());
         for (head, what) in [
             (b"\0asm\x01\0\0\0".as_slice(), "a core module"),
             (b"\0asm\x0c\0\x01\0", "an unknown version"),
@@ -56,7 +67,7 @@ mod tests {
             (b"<!DOCTYPE html>", "web page"),
             (b"", "no WebAssembly"),
         ] {
-            let failure = check(head, "x").unwrap_err();
+            let failure = check(ArtifactKind::Component, head, "x").unwrap_err();
             assert!(failure.problem.contains(what), "{what}: {}", failure.problem);
         }
     }

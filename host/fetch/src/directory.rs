@@ -1,4 +1,4 @@
-//! The directory that gets components: `HEX.wasm` is a complete and checked file, `HEX.part` one that is not. Opened before the
+//! The directory that gets components and bundles: `HEX.wasm` is a complete and checked file, `HEX.part` one that is not. Opened before the
 //! wall is raised; every later name is relative to it and follows no link.
 
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use belljar_fetch_protocol::{Failure, FailureKind};
+use belljar_fetch_protocol::{ArtifactKind, Failure, FailureKind};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -22,6 +22,7 @@ const PIECE: usize = 64 * 1024;
 /// The directory.
 pub(crate) struct Directory {
     handle: OwnedFd,
+    kind: ArtifactKind,
     shown: String,
 }
 
@@ -32,13 +33,18 @@ pub(crate) struct Part {
 }
 
 impl Directory {
-    /// Opens the directory.
-    pub(crate) fn open(path: &Path) -> Outcome<Self> {
+    /// Opens the directory, for files of this kind.
+    pub(crate) fn open(path: &Path, kind: ArtifactKind) -> Outcome<Self> {
         let shown = path.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(path, flags, Mode::empty());
         let handle = opened.map_err(|error| unusable(&shown, error))?;
-        Ok(Self { handle, shown })
+        Ok(Self { handle, kind, shown })
+    }
+
+    /// The name of the complete file.
+    pub(crate) fn name(&self, digest: &Sha256) -> String {
+        format!("{}.{}", digest.hex(), self.kind.extension())
     }
 
     /// The open directory, for the wall.
@@ -48,7 +54,7 @@ impl Directory {
 
     /// True if the complete file is there with its digest. `each` gets its bytes.
     pub(crate) fn has(&self, digest: &Sha256, each: &mut dyn FnMut(&[u8])) -> Outcome<Option<u64>> {
-        let name = format!("{}.wasm", digest.hex());
+        let name = self.name(digest);
         let Some(mut file) = self.open_file(&name, OFlags::RDONLY)? else { return Ok(None) };
         let mut hasher = Hasher::default();
         let size = read(&mut file, |bytes| hasher.update(bytes)).map_err(|error| self.broken(&name, &error))?;
@@ -81,7 +87,7 @@ impl Directory {
 
     /// Makes a complete part the file that has its name by its digest.
     pub(crate) fn finish(&self, part: &Part, digest: &Sha256) -> Outcome<String> {
-        let name = format!("{}.wasm", digest.hex());
+        let name = self.name(digest);
         part.file.sync_all().map_err(|error| self.broken(&part.name, &error))?;
         rustix::fs::renameat(&self.handle, &part.name, &self.handle, &name)
             .map_err(|error| unusable(&self.shown, error))?;

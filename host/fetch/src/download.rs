@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_fetch_protocol::{Downloaded, Event, FailureKind, Limits, Progress, Signature};
+use belljar_fetch_protocol::{ArtifactKind, Downloaded, Event, FailureKind, Limits, Progress, Signature};
 use http::StatusCode;
 use http::header::CONTENT_RANGE;
 use tokio::time::timeout;
@@ -32,6 +32,7 @@ pub(crate) enum Server {
 /// What is wanted.
 pub(crate) struct Wanted<'a> {
     pub(crate) digest: Sha256,
+    pub(crate) kind: ArtifactKind,
     /// The exact size, if it is known.
     pub(crate) size: Option<u64>,
     pub(crate) limits: Limits,
@@ -93,9 +94,9 @@ pub(crate) async fn download(
     }
     let mut content = Content::new(wanted);
     if let Some(size) = directory.has(&wanted.digest, &mut |bytes: &[u8]| content.add(bytes))? {
-        component::check(&content.head, &wanted.reference)?;
+        component::check(wanted.kind, &content.head, &wanted.reference)?;
         let signature = finish_minisign(content.minisign, wanted)?;
-        return Ok(Downloaded { file: format!("{}.wasm", wanted.digest.hex()), size, cached: true, signature });
+        return Ok(Downloaded { file: directory.name(&wanted.digest), size, cached: true, signature });
     }
     let mut download = Download {
         wanted,
@@ -219,7 +220,7 @@ impl<'a> Download<'a> {
             self.hasher.update(&piece);
             self.content.add(&piece);
             if self.content.head.len() >= component::HEAD && self.done < component::HEAD as u64 {
-                component::check(&self.content.head, &reference)?;
+                component::check(self.wanted.kind, &self.content.head, &reference)?;
             }
             self.part.add(&piece).map_err(|error| directory.broken(&name, &error))?;
             self.done += piece.len() as u64;
@@ -260,7 +261,7 @@ impl<'a> Download<'a> {
                     "try again; if that does not help, somebody changed the file",
                 ));
             }
-            component::check(&head, &wanted.reference)
+            component::check(wanted.kind, &head, &wanted.reference)
         };
         let signature = check().and_then(|()| finish_minisign(minisign, wanted));
         match signature {

@@ -1,6 +1,7 @@
 //! An HTTP client with bounds: on time, on size, on redirects, and on where they may lead.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use belljar_fetch_protocol::FailureKind;
@@ -9,12 +10,13 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RANGE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
+use crate::body::{Body, Payload};
 use crate::failure::{Outcome, failure};
 use crate::network::Dialer;
 use crate::text;
@@ -41,7 +43,7 @@ pub(crate) struct Client {
     idle: Duration,
     /// True if the named server was reached at an address that is not public.
     is_private: bool,
-    open: HashMap<Origin, SendRequest<Full<Bytes>>>,
+    open: HashMap<Origin, SendRequest<Body>>,
 }
 
 /// One request.
@@ -54,8 +56,8 @@ pub(crate) struct Call {
     pub(crate) authorization: Option<String>,
     /// The first byte that is wanted, if not all are.
     pub(crate) from: Option<u64>,
-    /// A form, for POST.
-    pub(crate) form: Option<String>,
+    /// What is sent.
+    pub(crate) payload: Payload,
     pub(crate) purpose: Purpose,
 }
 
@@ -66,6 +68,8 @@ pub(crate) enum Purpose {
     Content,
     /// To get a token from the server that the registry names.
     Token,
+    /// To write to the registry: to the named server alone, and without redirects.
+    Write,
 }
 
 /// An answer whose body is not read yet.
@@ -87,7 +91,7 @@ impl Call {
             accept,
             authorization: None,
             from: None,
-            form: None,
+            payload: Payload::None,
             purpose: Purpose::Content,
         }
     }
@@ -105,7 +109,8 @@ impl Client {
         for _ in 0..=MAX_REDIRECTS {
             self.judge(&call.url, call.purpose)?;
             let answer = self.exchange(&call).await?;
-            if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) || call.form.is_some() {
+            let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+            if !is_redirect || call.purpose == Purpose::Write || !matches!(call.payload, Payload::None) {
                 return Ok(answer);
             }
             let location = header(&answer.headers, LOCATION).unwrap_or_default();
@@ -144,11 +149,15 @@ impl Client {
         let of = match purpose {
             Purpose::Content => "the server sends to",
             Purpose::Token => "the registry wants a token of",
+            Purpose::Write => "the registry wants the upload at",
         };
         let refuse = |problem: &str| {
             let problem = format!("{of} \"{}\", {problem}", url.shown());
             Err(failure(FailureKind::Address, problem, "ask the operator of the registry"))
         };
+        if purpose == Purpose::Write {
+            return refuse("which is another server than the one that was named");
+        }
         if !origin.secure {
             return refuse("which is not HTTPS");
         }
@@ -161,10 +170,11 @@ impl Client {
     /// Sends one request, and waits for the head of its answer.
     async fn exchange(&mut self, call: &Call) -> Outcome<Answer> {
         let origin = call.url.origin.clone();
-        let request = request(call)?;
+        // A blob that was sent in part is not sent again.
         if let Some(mut sender) = self.open.remove(&origin)
+            && !matches!(call.payload, Payload::Blob(_))
             && timeout(self.idle, sender.ready()).await.is_ok_and(|ready| ready.is_ok())
-            && let Ok(Ok(answer)) = timeout(self.idle, sender.send_request(request.clone())).await
+            && let Ok(Ok(answer)) = timeout(self.idle, sender.send_request(request(call)?)).await
         {
             self.open.insert(origin, sender);
             return Ok(self.answer(call, answer));
@@ -186,14 +196,29 @@ impl Client {
             // The error also ends the request that waits.
             let _ = link.await;
         });
-        let answer =
-            timeout(self.idle, sender.send_request(request)).await.map_err(|_| silent(&call.url, self.idle))?;
-        let answer = answer.map_err(broken)?;
+        let answer = self.while_moving(call, sender.send_request(request(call)?)).await?;
+        let answer = answer.map_err(|error| match &call.payload {
+            Payload::Blob(_) => broken_upload(&origin, &error),
+            _ => broken(error),
+        })?;
         // A connection that only a token may use is not kept for content.
         if origin == self.named || !any_address {
             self.open.insert(origin.clone(), sender);
         }
         Ok(self.answer(call, answer))
+    }
+
+    /// Waits for an answer as long as bytes are sent, and then for the longest wait.
+    async fn while_moving<T>(&self, call: &Call, answer: impl Future<Output = T>) -> Outcome<T> {
+        let mut answer = pin!(answer);
+        let mut before = call.payload.sent();
+        loop {
+            match timeout(self.idle, &mut answer).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if call.payload.sent() > before => before = call.payload.sent(),
+                Err(_) => return Err(silent(&call.url, self.idle)),
+            }
+        }
     }
 
     fn answer(&self, call: &Call, answer: hyper::Response<Incoming>) -> Answer {
@@ -203,15 +228,14 @@ impl Client {
 }
 
 /// The request on the wire.
-fn request(call: &Call) -> Outcome<Request<Full<Bytes>>> {
+fn request(call: &Call) -> Outcome<Request<Body>> {
     let invalid =
         || failure(FailureKind::Content, "the server wants a request that HTTP does not allow", "report this as a bug");
     let value = |text: &str| HeaderValue::from_str(text).map_err(|_| invalid());
-    let body = call.form.clone().unwrap_or_default();
     let mut request = Request::builder()
         .method(call.method.clone())
         .uri(&call.url.path)
-        .body(Full::from(body))
+        .body(call.payload.body())
         .map_err(|_| invalid())?;
     let headers = request.headers_mut();
     headers.insert(HOST, value(&call.url.origin.authority())?);
@@ -219,8 +243,8 @@ fn request(call: &Call) -> Outcome<Request<Full<Bytes>>> {
     headers.insert(ACCEPT, HeaderValue::from_static(call.accept));
     // Digests are of the bytes as they are stored.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    if call.form.is_some() {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    if let Some(media_type) = call.payload.media_type() {
+        headers.insert(CONTENT_TYPE, value(media_type)?);
     }
     if let Some(authorization) = &call.authorization {
         let mut value = value(authorization)?;
@@ -236,6 +260,11 @@ fn request(call: &Call) -> Outcome<Request<Full<Bytes>>> {
 /// A header field as text.
 pub(crate) fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
+}
+
+fn broken_upload(origin: &Origin, error: &hyper::Error) -> Box<belljar_fetch_protocol::Failure> {
+    let problem = format!("the upload to \"{origin}\" broke off: {error}");
+    failure(FailureKind::Network, problem, "run the same command again: what is there is not sent again")
 }
 
 fn silent(url: &Url, idle: Duration) -> Box<belljar_fetch_protocol::Failure> {

@@ -6,6 +6,7 @@
 mod address;
 mod artifact;
 mod auth;
+mod body;
 mod component;
 mod credentials;
 mod digest;
@@ -15,6 +16,7 @@ mod failure;
 mod http;
 mod network;
 mod output;
+mod push;
 mod registry;
 mod resolve;
 mod run;
@@ -22,6 +24,7 @@ mod signatures;
 mod source;
 mod stream;
 mod text;
+mod upload;
 mod url;
 mod wall;
 

@@ -6,7 +6,7 @@ use http::{HeaderName, StatusCode};
 use serde::Deserialize;
 
 use crate::artifact::{ACCEPTED, Descriptor, Document, Index};
-use crate::auth::{self, Challenge};
+use crate::auth::{self, Access, Challenge};
 use crate::credentials::Login;
 use crate::digest::Sha256;
 use crate::failure::{Outcome, failure, wrong_content};
@@ -21,13 +21,14 @@ pub(crate) const MAX_DOCUMENT: usize = 1024 * 1024;
 const MAX_TAGS: usize = 1000;
 
 /// The header in which a registry names the digest of its answer.
-const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
 /// One repository of a registry.
 pub(crate) struct Registry {
     client: Client,
     image: Image,
     login: Option<Login>,
+    access: Access,
     /// The header `Authorization` that the registry accepted.
     authorization: Option<String>,
 }
@@ -40,9 +41,24 @@ pub(crate) struct Fetched {
 }
 
 impl Registry {
-    /// The repository of `image`.
+    /// The repository of `image`, for reading.
     pub(crate) fn new(client: Client, image: Image, login: Option<Login>) -> Self {
-        Self { client, image, login, authorization: None }
+        Self { client, image, login, access: Access::Read, authorization: None }
+    }
+
+    /// The same, for writing too.
+    pub(crate) fn writable(self) -> Self {
+        Self { access: Access::Write, ..self }
+    }
+
+    /// The repository.
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The URL of a path of the repository.
+    pub(crate) fn url(&self, path: &str) -> Url {
+        Url { origin: self.image.origin.clone(), path: format!("/v2/{}/{path}", self.image.repository) }
     }
 
     /// The manifest with this tag or digest.
@@ -146,11 +162,14 @@ impl Registry {
         Ok((tags, more))
     }
 
-    /// Asks for a path of the repository. Answers one challenge.
+    /// Asks for a path of the repository.
     async fn get(&mut self, path: &str, accept: &'static str, from: Option<u64>) -> Outcome<Answer> {
-        let path = format!("/v2/{}/{path}", self.image.repository);
-        let url = Url { origin: self.image.origin.clone(), path };
-        let call = Call { authorization: self.authorization.clone(), from, ..Call::get(url, accept) };
+        self.send(Call { from, ..Call::get(self.url(path), accept) }).await
+    }
+
+    /// Sends a request to the registry. Answers one challenge.
+    pub(crate) async fn send(&mut self, call: Call) -> Outcome<Answer> {
+        let call = Call { authorization: self.authorization.clone(), ..call };
         let mut answer = self.client.send(call.clone()).await?;
         if answer.status != StatusCode::UNAUTHORIZED || answer.url.origin != self.image.origin {
             return Ok(answer);
@@ -158,7 +177,9 @@ impl Registry {
         let Some(challenge) = Challenge::read(&answer.headers) else { return Ok(answer) };
         // Frees the connection for the next request.
         let _ = answer.body(MAX_DOCUMENT, "the error").await;
-        let answered = auth::answer(&mut self.client, challenge, &self.image.repository, self.login.as_ref()).await?;
+        let answered =
+            auth::answer(&mut self.client, challenge, (&self.image.repository, self.access), self.login.as_ref())
+                .await?;
         self.authorization = Some(answered.clone());
         self.client.send(Call { authorization: Some(answered), ..call }).await
     }

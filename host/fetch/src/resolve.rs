@@ -1,6 +1,6 @@
 //! Finds out what a source is, and who signed it, without downloading the component.
 
-use belljar_fetch_protocol::{Limits, Resolved};
+use belljar_fetch_protocol::{ArtifactKind, Limits, Resolved};
 use http::{Method, StatusCode};
 
 use crate::artifact::{CONFIG, Config, Descriptor, Document, Manifest};
@@ -21,7 +21,12 @@ const MAX_SIGNATURES: usize = 16;
 const MAX_MINISIG: usize = 16 * 1024;
 
 /// Resolves an artifact in a registry.
-pub(crate) async fn image(registry: &mut Registry, image: &Image, judge: &Judge, limits: &Limits) -> Outcome<Resolved> {
+pub(crate) async fn image(
+    registry: &mut Registry,
+    (image, kind): (&Image, ArtifactKind),
+    judge: &Judge,
+    limits: &Limits,
+) -> Outcome<Resolved> {
     let tag = image.tag.as_deref().unwrap_or_default();
     let top = registry.manifest(tag, image.digest.as_ref()).await?;
     // An index is signed as a whole, or each of its manifests is.
@@ -34,7 +39,7 @@ pub(crate) async fn image(registry: &mut Registry, image: &Image, judge: &Judge,
     let (Some(first), Some(Fetched { document: Document::Manifest(manifest), .. })) = (first, last) else {
         return Err(wrong_content("the index names another index"));
     };
-    let layer = manifest.component(limits.component_bytes)?;
+    let layer = manifest.only_layer(kind, limits.component_bytes)?;
     let mut resolved = Resolved {
         reference: image.reference(),
         pinned: image.pinned(&first.digest),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_fetch_protocol::{
-    DownloadRequest, Event, FailureKind, Limits, PROTOCOL, Request, ResolveRequest, Tags, Task, Trust,
+    ArtifactKind, DownloadRequest, Event, FailureKind, Limits, PROTOCOL, Request, ResolveRequest, Tags, Task, Trust,
 };
 
 use crate::credentials::Login;
@@ -18,6 +18,7 @@ use crate::registry::Registry;
 use crate::resolve;
 use crate::signatures::Judge;
 use crate::source::{Image, Source};
+use crate::upload::Upload;
 use crate::wall;
 
 /// The most seconds that a limit may have.
@@ -33,9 +34,10 @@ struct Prepared {
 }
 
 enum Work {
-    Resolve(Box<Judge>),
-    Download { digest: Sha256, size: Option<u64>, directory: Directory, judge: Box<Judge> },
+    Resolve(ArtifactKind, Box<Judge>),
+    Download { digest: Sha256, kind: ArtifactKind, size: Option<u64>, directory: Directory, judge: Box<Judge> },
     Tags,
+    Upload(Upload),
 }
 
 /// Handles the request in `line`. Returns true if it succeeded. The result is the last event on standard output.
@@ -80,13 +82,18 @@ fn prepare(request: &Request) -> Outcome<Prepared> {
         *seconds = (*seconds).clamp(1, MAX_SECONDS);
     }
     let (source, work) = match &request.task {
-        Task::Resolve(ResolveRequest { source, trust }) => {
+        Task::Resolve(ResolveRequest { source, kind, trust }) => {
             let source = Source::parse(source)?;
             let judge = Judge::new(trust, &source.scope())?;
-            (source, Work::Resolve(Box::new(judge)))
+            (source, Work::Resolve(*kind, Box::new(judge)))
         }
         Task::Download(download) => prepare_download(download)?,
         Task::Tags(tags) => (Source::Image(Image::parse(&tags.repository)?), Work::Tags),
+        Task::Upload(upload) => {
+            let image = Image::tagged(&upload.target)?;
+            let work = Work::Upload(Upload::open(upload, image.tag.as_deref().unwrap_or_default(), &limits)?);
+            (Source::Image(image), work)
+        }
     };
     let login = match &source {
         Source::Image(image) if request.credentials => Login::read(&image.registry),
@@ -109,8 +116,9 @@ fn prepare_download(download: &DownloadRequest) -> Outcome<(Source, Work)> {
     // Signatures of an image were judged when it was resolved.
     let trust = if matches!(source, Source::File(_)) { download.trust.clone() } else { Trust::default() };
     let judge = Box::new(Judge::new(&trust, &source.scope())?);
-    let directory = Directory::open(&download.directory)?;
-    Ok((source, Work::Download { digest, size: download.size, directory, judge }))
+    let kind = download.kind;
+    let directory = Directory::open(&download.directory, kind)?;
+    Ok((source, Work::Download { digest, kind, size: download.size, directory, judge }))
 }
 
 /// The part of a request that needs the network.
@@ -119,16 +127,16 @@ async fn work(prepared: Prepared, output: &mut Output) -> Outcome<Event> {
     let idle = Duration::from_secs(limits.idle_seconds);
     let mut client = Client::new(network.dialer()?, source.origin().clone(), idle);
     match (work, source) {
-        (Work::Resolve(judge), Source::Image(image)) => {
+        (Work::Resolve(kind, judge), Source::Image(image)) => {
             let mut registry = Registry::new(client, image.clone(), login);
-            let resolved = within(&limits, resolve::image(&mut registry, &image, &judge, &limits)).await?;
+            let resolved = within(&limits, resolve::image(&mut registry, (&image, kind), &judge, &limits)).await?;
             Ok(Event::Resolved(Box::new(resolved)))
         }
-        (Work::Resolve(judge), Source::File(file)) => {
+        (Work::Resolve(_, judge), Source::File(file)) => {
             let resolved = within(&limits, resolve::file(&mut client, &file, &judge, &limits)).await?;
             Ok(Event::Resolved(Box::new(resolved)))
         }
-        (Work::Download { digest, size, directory, judge }, source) => {
+        (Work::Download { digest, kind, size, directory, judge }, source) => {
             let mut minisign = None;
             let (reference, mut server) = match source {
                 Source::Image(image) => {
@@ -141,7 +149,7 @@ async fn work(prepared: Prepared, output: &mut Output) -> Outcome<Event> {
                     (reference, Server::File(Box::new(client), file))
                 }
             };
-            let wanted = Wanted { digest, size, limits, reference, minisign: minisign.as_ref() };
+            let wanted = Wanted { digest, kind, size, limits, reference, minisign: minisign.as_ref() };
             download::download(&mut server, &directory, &wanted, output).await.map(Event::Downloaded)
         }
         (Work::Tags, Source::Image(image)) => {
@@ -149,7 +157,11 @@ async fn work(prepared: Prepared, output: &mut Output) -> Outcome<Event> {
             let (tags, more) = within(&limits, registry.tags()).await?;
             Ok(Event::Tags(Tags { tags, more }))
         }
-        (Work::Tags, Source::File(file)) => {
+        (Work::Upload(upload), Source::Image(image)) => {
+            let mut registry = Registry::new(client, image, login).writable();
+            upload.run(&mut registry, &limits, output).await.map(Event::Uploaded)
+        }
+        (Work::Tags | Work::Upload(_), Source::File(file)) => {
             let problem = format!("\"{}\" is a file, and files have no tags", file.url.shown());
             Err(failure(FailureKind::Request, problem, "name a repository of a registry"))
         }

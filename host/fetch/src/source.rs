@@ -170,6 +170,20 @@ impl Image {
         Ok(Self { registry, origin, repository, tag, digest })
     }
 
+    /// Parses the target of an upload: a repository with a tag.
+    pub(crate) fn tagged(typed: &str) -> Outcome<Self> {
+        let image = Self::parse(typed)?;
+        let cure = "write REGISTRY/REPOSITORY:TAG, such as ghcr.io/acme/tides:1.2.0";
+        let says_tag = typed.rsplit('/').next().is_some_and(|last| last.contains(':'));
+        match &image.tag {
+            Some(tag) if tag.starts_with("sha256-") => {
+                Err(malformed(typed, "tags that begin with \"sha256-\" belong to signatures", cure))
+            }
+            Some(_) if image.digest.is_none() && says_tag => Ok(image),
+            _ => Err(malformed(typed, "an upload needs a tag, and no digest", cure)),
+        }
+    }
+
     /// The registry and the repository.
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.registry, self.repository)

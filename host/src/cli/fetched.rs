@@ -9,8 +9,10 @@ use belljar_fetch_protocol::{Progress, Required, Resolved, Signature, Standing};
 use super::output;
 use crate::config::Config;
 use crate::config::lock::{LockedSigner, LockedSource};
+use crate::grants::{Need, Needs};
 use crate::model::error::show_bytes;
 use crate::model::text;
+use crate::sandbox::Profile;
 use crate::server::failure::Failure;
 use crate::server::fetcher::{FetchedComponent, Fetcher};
 
@@ -63,10 +65,17 @@ impl FetchOptions {
     /// # Errors
     /// If it cannot be fetched, is not signed, or if nobody vouches for its signer.
     pub(super) fn fetch(self, config: &Config, source: &str) -> Result<FetchedSource, Failure> {
-        let fetcher = Fetcher::new(config)?;
+        self.fetch_with(&Fetcher::new(config)?, source)
+    }
+
+    /// The same with this fetcher, which may be for bundles.
+    ///
+    /// # Errors
+    /// As [`FetchOptions::fetch`].
+    pub(super) fn fetch_with(self, fetcher: &Fetcher, source: &str) -> Result<FetchedSource, Failure> {
         let resolved = fetcher.resolve(source, self.required())?;
         output::message(self.json, &describe(&resolved))?;
-        self.download(&fetcher, &resolved)
+        self.download(fetcher, &resolved)
     }
 
     /// Downloads what was resolved.
@@ -86,6 +95,7 @@ impl FetchOptions {
             }
         };
         let FetchedComponent { bytes, signature } = fetcher.download(resolved, self.required(), report)?;
+        check_needs(resolved, &bytes)?;
         let signature = signer(resolved, signature.as_ref());
         self.check_vouched(resolved, signature)?;
         let manifest = resolved.manifest_digest.as_ref().map(|digest| digest.parse()).transpose()?;
@@ -112,6 +122,26 @@ impl FetchOptions {
                 )))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// Compares what the publisher said that the component asks for with what the component says. Its own declaration counts, and a
+/// publisher who said something else showed the operator something else.
+fn check_needs(resolved: &Resolved, component: &[u8]) -> Result<(), Failure> {
+    let Some(said) = &resolved.needs else { return Ok(()) };
+    // What is no component is refused later, by its name.
+    let Ok(profile) = Profile::read(component) else { return Ok(()) };
+    match Needs::parse(said.as_bytes()) {
+        Ok(needs) if profile.bad_needs.is_none() && needs == profile.needs => Ok(()),
+        _ => {
+            let own: Vec<String> = profile.needs.all().iter().map(Need::describe).collect();
+            let own = if own.is_empty() { "nothing".to_owned() } else { own.join(", ") };
+            Err(Failure::Failed(format!(
+                "\"{}\" asks for other things than its publisher says: the component itself asks for {own}; \
+                 ask its publisher to publish it again",
+                resolved.reference
+            )))
         }
     }
 }
@@ -177,7 +207,19 @@ pub(super) fn describe(resolved: &Resolved) -> String {
             line("", &format!("and {} more", names.len() - MAX_NAMES));
         }
     }
+    for (at, need) in resolved.needs.iter().flat_map(|said| describe_needs(said)).enumerate() {
+        line(if at == 0 { "asks for" } else { "" }, &need);
+    }
     out
+}
+
+/// What the publisher says that the component asks for, one line for each need.
+fn describe_needs(said: &str) -> Vec<String> {
+    match Needs::parse(said.as_bytes()) {
+        Ok(needs) if needs.is_empty() => vec!["nothing".to_owned()],
+        Ok(needs) => needs.all().iter().map(Need::describe).collect(),
+        Err(why) => vec![format!("something that cannot be read: {why}")],
+    }
 }
 
 fn describe_signature(signature: &Signature) -> String {
@@ -218,6 +260,21 @@ mod tests {
         ] {
             assert!(!is_reference(file), "{file}");
         }
+    }
+
+    #[test]
+    fn a_publisher_who_says_other_needs_is_refused() {
+        let component = wat::parse_str(r#"(component (@custom "belljar:needs" "[[fs]]\npath = '/a'"))"#).unwrap();
+        let check = |said: Option<&str>| {
+            let resolved = Resolved { needs: said.map(str::to_owned), ..Resolved::default() };
+            check_needs(&resolved, &component).map_err(Failure::message)
+        };
+        assert_eq!((check(None), check(Some("fs = [{ path = \"/a\" }]"))), (Ok(()), Ok(())));
+        for other in ["", "fs = [{ path = \"/b\" }]", "fs = [{ path = \"/a\", any = true }]", "x", "[["] {
+            assert!(check(Some(other)).unwrap_err().contains("itself asks for fs \"/a\""), "{other}");
+        }
+        assert_eq!(describe_needs(""), ["nothing"]);
+        assert!(describe_needs("\u{1b}[2J")[0].starts_with("something that cannot be read"));
     }
 
     #[test]

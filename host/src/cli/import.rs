@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use serde_json::json;
 
+use super::fetched::FetchOptions;
 use super::flags::WriteFlags;
 use super::{confirm, fetched, output};
 use crate::config::lock::{Lock, Pin};
@@ -17,16 +19,36 @@ use crate::model::{Digest, MountName, command, text};
 use crate::sandbox::{Profile, read_capped};
 use crate::server::bundle::{self, Bundle};
 use crate::server::failure::Failure;
+use crate::server::fetcher::Fetcher;
 use crate::server::location::LocationArgs;
 use crate::server::{files, location, log};
 
 /// The help of `import`.
-pub(super) const HELP: &str = "Example:
+pub(super) const HELP: &str = "Examples:
   belljar import team.bundle --config ~/belljar/belljar.toml
+  belljar import oci://ghcr.io/acme/team:1 --signed-by acme.pub --config ~/belljar/belljar.toml
 
 It writes belljar.toml, belljar.lock, policy.cedar, and the components into the directory \"plugins\"
 beside them. There must be no configuration yet. Who signed a component is what the bundle says: it is
 as true as the person is who gave you the bundle. belljar upgrade checks the next version itself.";
+
+/// The options of `import`.
+#[derive(Args)]
+pub(super) struct ImportArgs {
+    #[command(flatten)]
+    pub(super) at: LocationArgs,
+    /// The file to read, or oci://REGISTRY/REPOSITORY:TAG.
+    #[arg(value_name = "SOURCE")]
+    source: PathBuf,
+    /// The public key in PEM of who signed the bundle in the registry.
+    #[arg(long, value_name = "FILE")]
+    signed_by: Option<PathBuf>,
+    /// Take a bundle of a registry that nobody signed, or whose signature does not count.
+    #[arg(long, conflicts_with = "signed_by")]
+    unsigned: bool,
+    #[command(flatten)]
+    write: WriteFlags,
+}
 
 /// A bundle that was read and checked.
 struct Import {
@@ -36,17 +58,23 @@ struct Import {
 }
 
 /// Reads, shows, asks and writes.
-pub(super) fn run(at: &LocationArgs, source: &Path, write: WriteFlags) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     log::start("warn");
-    let (path, input) = location::read_config_input(at)?;
+    let write = args.write;
+    let (path, input) = location::read_config_input(&args.at)?;
     if input.file.is_some() {
         return Err(Failure::Failed(format!(
             "there is a configuration \"{}\" already; name another place: {}",
             path.display(),
-            command::line(["import", &source.to_string_lossy(), "--config", "DIR/belljar.toml"])
+            command::line(["import", &args.source.to_string_lossy(), "--config", "DIR/belljar.toml"])
         )));
     }
-    let import = Import::read(source, &path, input)?;
+    let shown = text::excerpt(&args.source.display().to_string(), 200);
+    let bytes = match args.source.to_str().filter(|source| source.starts_with("oci://")) {
+        Some(reference) => args.fetch(&Config::read(input.clone())?, reference)?,
+        None => args.read_file(&shown)?,
+    };
+    let import = Import::parse(&shown, &bytes, &path, input)?;
     output::message(write.json, &import.describe()?)?;
     if !confirm::ask("Set belljar up like this?", write.yes)? {
         return Ok(ExitCode::FAILURE);
@@ -61,16 +89,40 @@ pub(super) fn run(at: &LocationArgs, source: &Path, write: WriteFlags) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-impl Import {
-    fn read(source: &Path, path: &Path, input: ConfigInput) -> Result<Self, Failure> {
-        let shown = text::excerpt(&source.display().to_string(), 200);
+impl ImportArgs {
+    fn read_file(&self, shown: &str) -> Result<Vec<u8>, Failure> {
+        if self.signed_by.is_some() || self.unsigned {
+            return Err(Failure::Misused(format!(
+                "\"{shown}\" is a file, which has no signature; leave out --signed-by and --unsigned"
+            )));
+        }
         let unread = |error: std::io::Error| Failure::Failed(format!("cannot read \"{shown}\": {error}"));
         #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-        let file = std::fs::File::open(source).map_err(unread)?;
-        let bytes =
-            file.metadata().and_then(|meta| read_capped(file, meta.len(), bundle::MAX_BYTES)).map_err(unread)?;
+        let file = std::fs::File::open(&self.source).map_err(unread)?;
+        file.metadata().and_then(|meta| read_capped(file, meta.len(), bundle::MAX_BYTES)).map_err(unread)
+    }
+
+    /// Fetches the bundle, if its signature counts.
+    fn fetch(&self, config: &Config, reference: &str) -> Result<Vec<u8>, Failure> {
+        let mut fetcher = Fetcher::new(config)?.for_bundles();
+        if let Some(path) = &self.signed_by {
+            let shown = text::excerpt(&path.display().to_string(), 200);
+            let pem = files::read_protected(path)?;
+            let pem =
+                pem.ok_or_else(|| Failure::Failed(format!("there is no file \"{shown}\"; name the public key")))?;
+            let host = reference.trim_start_matches("oci://").split('/').next().unwrap_or_default();
+            fetcher = fetcher.trusting(&host.to_ascii_lowercase(), pem);
+        }
+        let WriteFlags { yes, json } = self.write;
+        let options = FetchOptions { unsigned: self.unsigned, unasked: yes, json };
+        Ok(options.fetch_with(&fetcher, reference)?.bytes)
+    }
+}
+
+impl Import {
+    fn parse(shown: &str, bytes: &[u8], path: &Path, input: ConfigInput) -> Result<Self, Failure> {
         let refuse = |why: bundle::BundleError| Failure::Failed(format!("\"{shown}\" cannot be imported: {why}"));
-        let bundle = Bundle::parse(&bytes).map_err(refuse)?;
+        let bundle = Bundle::parse(bytes).map_err(refuse)?;
         let config =
             Config::read(ConfigInput { file: Some((path.to_owned(), bundle.configuration.clone())), ..input })?;
         let lock = bundle.checked_lock(|mount| config.component_file(mount)).map_err(refuse)?;

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::flags::{self, CallArgs, DefinitionsArgs, DevFlag, WriteFlags};
 use super::{
     add, audit, call, can, completions, connect, declare, dev, doctor, export, import, init, key, login, new, prompt,
-    status, top, up, upgrade,
+    publish, status, top, up, upgrade,
 };
 use crate::config::listen_address;
 use crate::server::location::LocationArgs;
@@ -100,25 +100,23 @@ pub(super) enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Push a component to a registry: show what will be public, sign it, ask.
+    #[command(after_help = publish::HELP)]
+    Publish {
+        #[command(flatten)]
+        publish: publish::PublishArgs,
+    },
     /// Write the configuration, its lock and its components into one file, without secrets.
     #[command(after_help = export::HELP)]
     Export {
         #[command(flatten)]
-        at: LocationArgs,
-        /// The file to write.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        export: export::ExportArgs,
     },
-    /// Set belljar up from a file that `belljar export` wrote: show what each mount will be able to do, and ask.
+    /// Set belljar up from what `belljar export` wrote: show what each mount will be able to do, and ask.
     #[command(after_help = import::HELP)]
     Import {
         #[command(flatten)]
-        at: LocationArgs,
-        /// The file to read.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        #[command(flatten)]
-        write: WriteFlags,
+        import: import::ImportArgs,
     },
     /// Start one belljar for all clients of this user. Each `belljar serve` joins it.
     #[command(after_help = up::HELP)]
@@ -463,8 +461,6 @@ impl Verb {
             | Self::Outdated { at, .. }
             | Self::Verify { at, .. }
             | Self::Why { at, .. }
-            | Self::Export { at, .. }
-            | Self::Import { at, .. }
             | Self::Trust { at, .. } => Some(at),
             Self::Login { mount } | Self::Logout { mount } => Some(&mut mount.at),
             Self::Tools { list } | Self::Prompts { list } => Some(&mut list.at),
@@ -474,6 +470,9 @@ impl Verb {
             Self::Up { up } => Some(&mut up.at),
             Self::Add { add } => Some(&mut add.at),
             Self::Upgrade { upgrade } => Some(&mut upgrade.at),
+            Self::Publish { publish } => Some(&mut publish.at),
+            Self::Export { export } => Some(&mut export.at),
+            Self::Import { import } => Some(&mut import.at),
             Self::Top { top } => Some(&mut top.at),
             Self::Audit { audit } => Some(audit.location()),
             Self::Status { .. }

@@ -132,6 +132,19 @@ impl Needs {
         &self.0
     }
 
+    /// The declarations as TOML, one line for each kind. [`Needs::parse`] reads them back.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        for kind in KINDS {
+            let of_kind = self.0.iter().filter(|need| need.kind == kind.name);
+            let tables: Vec<Value> = of_kind.map(|need| written(kind, need).into()).collect();
+            if !tables.is_empty() {
+                out += &format!("{} = {}\n", kind.name, Value::Array(tables));
+            }
+        }
+        out
+    }
+
     /// True if the provider declares nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -184,6 +197,18 @@ fn read_declaration(kind: &GrantKind, mut entry: Table) -> Result<Need, NeedsErr
     Ok(Need { kind: kind.name, name: what, any, optional, example, reason: why })
 }
 
+/// One declaration, as [`read_declaration`] reads it.
+fn written(kind: &GrantKind, need: &Need) -> Table {
+    let mut table = Table::new();
+    for (key, text) in [(kind.need_schema.key, &need.name), ("example", &need.example), ("why", &need.reason)] {
+        table.extend(text.as_ref().map(|text| (key.to_owned(), Value::from(text.as_str()))));
+    }
+    for (key, flag) in [("any", need.any), ("optional", need.optional)] {
+        table.extend(flag.then(|| (key.to_owned(), Value::from(true))));
+    }
+    table
+}
+
 /// True if `words` can be quoted on one line.
 fn is_quotable(words: &str) -> bool {
     text::is_clean(words, MAX_TEXT_CHARS) && !words.contains(['"', '\\', '`'])
@@ -212,6 +237,18 @@ mod tests {
         let order: Vec<&str> = needs.all().iter().map(|need| need.kind).collect();
         assert_eq!(order, ["fs", "http", "http", "env"], "what is optional comes last");
         assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn declarations_are_written_and_read_back() {
+        let needs = parse(
+            "[[http]]\norigin = 'https://api.example'\nwhy = 'it is here'\n[[env]]\nname = 'A'\nexample = '20'\noptional = true\n[[fs]]\npath = '/a'\nany = true\n[[fs]]\npath = '/b'\noptional = true\n[[http]]\nwhy = 'more'\n"
+        )
+        .unwrap();
+        let text = needs.to_toml();
+        assert_eq!(parse(&text).unwrap(), needs, "{text}");
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert_eq!(Needs::default().to_toml(), "");
     }
 
     #[test]

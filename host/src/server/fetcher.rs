@@ -1,4 +1,4 @@
-//! Runs `belljar-fetch`, which fetches and verifies components. It is a program of its own with its own wall, so nothing of
+//! Runs `belljar-fetch`, which fetches, verifies and uploads components and bundles. It is a program of its own with its own wall, so nothing of
 //! it is in this one. What it reports is checked here once more: the digest of the component.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use belljar_fetch_protocol::{
-    DownloadRequest, Event, Identity, Limits, MAX_LINE, Network, PROTOCOL, Progress, Request, Required, ResolveRequest,
-    Resolved, Root, Signature, Signer, Tags, TagsRequest, Task, Trust, TrustRule, Wall,
+    ArtifactKind, DownloadRequest, Event, Identity, Limits, MAX_LINE, Network, PROTOCOL, Progress, Request, Required,
+    ResolveRequest, Resolved, Root, Signature, Signer, Tags, TagsRequest, Task, Trust, TrustRule, UploadRequest,
+    Uploaded, Wall,
 };
 
+use super::bundle;
 use super::directories::{self, PrivateDirError};
 use super::files::{self, FileError};
+use super::publishing::artifact::ArtifactDocuments;
+use super::publishing::upload_directory::{UploadDirectory, UploadDirectoryError};
 use crate::config::{self, Config, SignerConfig, TrustedSigner};
 use crate::model::{Digest, DigestError, text};
 use crate::sandbox::read_capped;
@@ -21,6 +25,9 @@ const PROGRAM: &str = "belljar-fetch";
 
 /// The directory of fetched components, in the cache directory.
 const DIRECTORY: &str = "components";
+
+/// The directory of uploads, in the cache directory.
+const UPLOADS: &str = "uploads";
 
 /// The variables that the program gets: where logins, certificates and the helpers of docker are.
 const VARIABLES: [&str; 8] = [
@@ -69,6 +76,9 @@ pub(crate) enum FetchError {
     /// The directory of fetched components cannot be used.
     #[error(transparent)]
     Directory(#[from] PrivateDirError),
+    /// The blobs of an upload cannot be written.
+    #[error(transparent)]
+    Upload(#[from] UploadDirectoryError),
 }
 
 /// A component that was fetched.
@@ -84,9 +94,11 @@ pub(crate) struct Fetcher {
     program: PathBuf,
     rules: Vec<TrustRule>,
     limits: Limits,
+    kind: ArtifactKind,
     wall: Wall,
     network: Network,
     directory: PathBuf,
+    uploads: PathBuf,
 }
 
 /// The program while it runs. Dropping this value ends it.
@@ -127,7 +139,21 @@ impl Fetcher {
         let wall = if config.wall == config::Wall::Require { Wall::Required } else { Wall::Optional };
         let roots = config.network.ca.as_deref().map(read).transpose()?;
         let network = Network { dns: config.network.dns.clone(), roots };
-        Ok(Self { program, rules, limits, wall, network, directory: config.cache.join(DIRECTORY) })
+        let (kind, cache) = (ArtifactKind::Component, &config.cache);
+        let (directory, uploads) = (cache.join(DIRECTORY), cache.join(UPLOADS));
+        Ok(Self { program, rules, limits, kind, wall, network, directory, uploads })
+    }
+
+    /// The same for bundles of `belljar export`, with the bound of a file.
+    pub(crate) fn for_bundles(self) -> Self {
+        let limits = Limits { component_bytes: bundle::MAX_BYTES, ..self.limits };
+        Self { kind: ArtifactKind::Bundle, limits, ..self }
+    }
+
+    /// The same with one more signer that is trusted: this public key in PEM, for everything below `scope`.
+    pub(crate) fn trusting(mut self, scope: &str, pem: String) -> Self {
+        self.rules.push(TrustRule { scope: scope.to_owned(), signer: Signer::Key { pem, root: None } });
+        self
     }
 
     /// Finds out what a source is, and who signed it.
@@ -135,7 +161,15 @@ impl Fetcher {
     /// # Errors
     /// If it cannot be found out, or `required` is not met.
     pub(crate) fn resolve(&self, source: &str, required: Required) -> Result<Resolved, FetchError> {
-        let request = ResolveRequest { source: source.to_owned(), trust: self.trust(required) };
+        self.resolve_by(source, self.trust(required))
+    }
+
+    /// The same by other rules than those of the configuration.
+    ///
+    /// # Errors
+    /// As [`Fetcher::resolve`].
+    pub(crate) fn resolve_by(&self, source: &str, trust: Trust) -> Result<Resolved, FetchError> {
+        let request = ResolveRequest { source: source.to_owned(), kind: self.kind, trust };
         match self.run(Task::Resolve(request), |_| ())? {
             Event::Resolved(resolved) => Ok(*resolved),
             _ => Err(FetchError::NoResult),
@@ -157,6 +191,7 @@ impl Fetcher {
         let request = DownloadRequest {
             source: resolved.pinned.clone(),
             component_digest: resolved.component_digest.clone(),
+            kind: self.kind,
             size: resolved.size,
             directory: self.directory.clone(),
             trust: self.trust(required),
@@ -164,10 +199,15 @@ impl Fetcher {
         let Event::Downloaded(downloaded) = self.run(Task::Download(request), report)? else {
             return Err(FetchError::NoResult);
         };
-        let path = self.directory.join(format!("{}.wasm", expected.hex()));
+        let path = self.directory.join(format!("{}.{}", expected.hex(), self.kind.extension()));
         #[expect(clippy::disallowed_methods, reason = "belljar's own cache")]
         let file = std::fs::File::open(&path)?;
         let bytes = read_capped(file, downloaded.size, self.limits.component_bytes)?;
+        if self.kind == ArtifactKind::Bundle {
+            // A bundle is read once, and may be large.
+            #[expect(clippy::disallowed_methods, reason = "belljar's own cache")]
+            let _ = std::fs::remove_file(&path);
+        }
         match Digest::of(&bytes) == expected {
             true => Ok(FetchedComponent { bytes, signature: downloaded.signature }),
             false => Err(FetchError::Changed(path)),
@@ -181,6 +221,32 @@ impl Fetcher {
     pub(crate) fn tags(&self, reference: &str) -> Result<Tags, FetchError> {
         match self.run(Task::Tags(TagsRequest { repository: reference.to_owned() }), |_| ())? {
             Event::Tags(tags) => Ok(tags),
+            _ => Err(FetchError::NoResult),
+        }
+    }
+
+    /// Pushes an artifact to `target`, a repository with a tag. `force`: also if the tag holds other content. `report` is called
+    /// a few times each second.
+    ///
+    /// # Errors
+    /// If the registry does not take it. What was sent stays there, and is not sent again.
+    pub(crate) fn upload(
+        &self,
+        target: &str,
+        documents: &ArtifactDocuments<'_>,
+        force: bool,
+        report: impl FnMut(Progress),
+    ) -> Result<Uploaded, FetchError> {
+        let directory = UploadDirectory::write(&self.uploads, documents)?;
+        let request = UploadRequest {
+            target: target.to_owned(),
+            manifest: documents.manifest().to_owned(),
+            referrers: documents.referrers().to_vec(),
+            directory: directory.path().to_owned(),
+            force,
+        };
+        match self.run(Task::Upload(request), report)? {
+            Event::Uploaded(uploaded) if uploaded.manifest_digest == documents.digest().to_string() => Ok(uploaded),
             _ => Err(FetchError::NoResult),
         }
     }

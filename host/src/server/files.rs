@@ -144,6 +144,13 @@ pub(crate) fn is_readable_by_all(path: &Path) -> bool {
     meta.is_ok_and(|meta| meta.mode() & 0o004 != 0)
 }
 
+/// True if other users than the owner may read the file. False if that is not known.
+pub(crate) fn is_readable_by_others(path: &Path) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "only metadata of the operator's own file")]
+    let meta = std::fs::metadata(path);
+    meta.is_ok_and(|meta| meta.mode() & 0o077 != 0)
+}
+
 /// Reads a file whose metadata passes `check`.
 fn read_if(path: &Path, check: impl FnOnce(&Metadata) -> Result<(), FileError>) -> Result<Option<String>, FileError> {
     let fail = |error| FileError::Unreadable { path: path.to_owned(), error };

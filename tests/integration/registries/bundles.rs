@@ -88,3 +88,65 @@ fn a_hostile_bundle_writes_nothing() {
         assert!(!other.path("set/belljar.toml").exists() && !other.path("x.wasm").exists(), "{what}");
     }
 }
+
+/// Runs a command that must fail in the directory of the site, without the arguments of the harness.
+fn refused(site: &Site, arguments: &[&str]) -> String {
+    let output = belljar_tests::process::run(site.command(arguments), belljar_tests::DEADLINE);
+    let said = crate::support::stdout_and_stderr(&output);
+    assert!(!output.status.success(), "{arguments:?}: {said}");
+    said
+}
+
+#[test]
+fn a_set_up_moves_through_a_registry() {
+    let Some(registry) = belljar_tests::Registry::start() else { return };
+    let site = exported();
+    run(&site, &["publish", "--key-pair", "acme.key"]);
+    let reference = format!("oci://{}", registry.reference("acme/team", "1"));
+    let export = ["export", &reference, "--config", "belljar.toml", "--yes"];
+    let said = run(&site, &[export.as_slice(), &["--sign-key", "acme.key"]].concat());
+    assert!(said.contains("Whoever can read that repository") && said.contains("signed    by sha256:"), "{said}");
+    assert_eq!(registry.document("acme/team", "1")["artifactType"], "application/vnd.belljar.bundle.v1+json");
+    run(&site, &[export.as_slice(), &["--sign-key", "acme.key"]].concat());
+    assert!(
+        refused(&site, &["add", &reference, "--unsigned", "--yes", "--config", "belljar.toml"])
+            .contains("belljar import")
+    );
+
+    let other = empty();
+    other.write("notes/a.md", "another text");
+    other.write("acme.pub", fs::read(site.path("acme.pub")).unwrap());
+    let import = ["import", &reference, "--config", "belljar.toml", "--yes"];
+    assert!(refused(&other, &import).contains("no key is trusted"));
+    run(&site, &["publish", "--key-pair", "stranger.key"]);
+    other.write("stranger.pub", fs::read(site.path("stranger.pub")).unwrap());
+    let said = refused(&other, &[import.as_slice(), &["--signed-by", "stranger.pub"]].concat());
+    assert!(said.contains("is refused"), "{said}");
+    assert!(!other.path("belljar.toml").exists());
+    let said = run(&other, &[import.as_slice(), &["--signed-by", "acme.pub"]].concat());
+    assert!(said.contains("trusted for \"127.0.0.1:") && said.contains("read every file below"), "{said}");
+    assert_eq!(other.stdio(Era::Stateless).text("belljar://notes/a.md"), "another text");
+
+    // Another set-up does not take the tag.
+    site.write("components/other.wasm", fs::read(belljar_tests::places::component("files")).unwrap());
+    assert!(refused(&site, &export).contains("holds other content already"));
+    run(&site, &[export.as_slice(), &["--force"]].concat());
+    let third = empty();
+    assert!(refused(&third, &import).contains("is not signed"));
+    run(&third, &[import.as_slice(), &["--unsigned"]].concat());
+    assert!(third.path("plugins/other.wasm").exists());
+}
+
+#[test]
+fn a_registry_that_holds_no_bundle_gives_none() {
+    let Some(registry) = belljar_tests::Registry::start() else { return };
+    let artifact = super::release("guest_fixture", "1.0.0");
+    registry.push("acme/team", "1", &artifact);
+    let site = empty();
+    let reference = format!("oci://{}", registry.reference("acme/team", "1"));
+    let said = refused(&site, &["import", &reference, "--config", "belljar.toml", "--unsigned", "--yes"]);
+    assert!(said.contains("belljar add"), "{said}");
+    let said = refused(&site, &["import", "team.bundle", "--config", "belljar.toml", "--unsigned", "--yes"]);
+    assert!(said.contains("is a file, which has no signature"), "{said}");
+    assert!(!site.path("belljar.toml").exists() && !site.path("plugins/tides.wasm").exists());
+}

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Uploaded;
+
 /// One line on standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
@@ -11,7 +13,7 @@ pub enum Event {
         /// What the kernel could not restrict.
         missing: Vec<String>,
     },
-    /// The download has more bytes. At most a few each second.
+    /// The download or the upload has more bytes. At most a few each second.
     Progress(Progress),
     /// The result of a resolve request.
     Resolved(Box<Resolved>),
@@ -19,6 +21,8 @@ pub enum Event {
     Downloaded(Downloaded),
     /// The result of a tags request.
     Tags(Tags),
+    /// The result of an upload request.
+    Uploaded(Uploaded),
     /// The request failed. No other result follows.
     Failed(Failure),
 }
@@ -26,9 +30,10 @@ pub enum Event {
 /// See [`Event::Progress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The bytes of the component that are on disk, those of an earlier download included.
+    /// The bytes of the component that are on disk, those of an earlier download included. For an upload: those that the
+    /// registry has.
     pub bytes: u64,
-    /// The bytes of the component. `None` if the server does not say.
+    /// The bytes of all. `None` if the server does not say.
     pub total: Option<u64>,
 }
 
@@ -42,7 +47,7 @@ pub struct Resolved {
     pub pinned: String,
     /// The digest of the manifest. `None` for a file.
     pub manifest_digest: Option<String>,
-    /// The digest of the component.
+    /// The digest of the component, or of the bundle.
     pub component_digest: String,
     /// The size of the component. `None` if the server of a file does not say.
     pub size: Option<u64>,
@@ -60,6 +65,9 @@ pub struct Resolved {
     pub exports: Vec<String>,
     /// The imports, as `exports`.
     pub imports: Vec<String>,
+    /// The declared needs of the component as TOML, as `exports`. Not cleaned: whoever shows it has to parse it. At most
+    /// [`crate::MAX_NEEDS`] characters. `None` if the publisher says nothing.
+    pub needs: Option<String>,
     /// The WIT world that the component targets, as `exports`.
     pub target: Option<String>,
     /// The valid signatures. Those of trusted signers come first.
@@ -145,7 +153,7 @@ pub struct AnnouncedMinisign {
 /// See [`Event::Downloaded`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Downloaded {
-    /// The name of the file in the directory: `HEX.wasm`.
+    /// The name of the file in the directory: `HEX.wasm`, or `HEX.bundle`.
     pub file: String,
     /// Its size.
     pub size: u64,
@@ -201,4 +209,6 @@ pub enum FailureKind {
     Signature,
     /// The directory or a file in it cannot be used.
     Directory,
+    /// The tag holds other content.
+    Exists,
 }

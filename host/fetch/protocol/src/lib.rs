@@ -8,18 +8,25 @@
 //! All texts in events are cleaned: bounded, one line, no control characters. They still come from strangers.
 
 mod event;
+mod kind;
 mod request;
 mod trust;
+mod upload;
 
 pub use event::{
     AnnouncedMinisign, Downloaded, Event, Failure, FailureKind, Progress, Provenance, RefusedSignature, Resolved,
     Signature, SignatureKind, Standing, Tags,
 };
+pub use kind::ArtifactKind;
 pub use request::{DownloadRequest, Limits, Network, Request, ResolveRequest, TagsRequest, Task, Wall};
 pub use trust::{Identity, Required, Root, Signer, Trust, TrustRule};
+pub use upload::{UploadRequest, Uploaded};
 
 /// The version of the messages. The program refuses a request of another version.
 pub const PROTOCOL: u32 = 1;
+
+/// The most characters of declared needs: one more than a component may declare, so that too many are noticed.
+pub const MAX_NEEDS: usize = 8 * 1024 + 1;
 
 /// The most bytes of a request, and of an event.
 pub const MAX_LINE: usize = 1024 * 1024;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Trust;
+use crate::{ArtifactKind, Trust, UploadRequest};
 
 /// One request: the only line on standard input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +80,8 @@ pub enum Task {
     Download(DownloadRequest),
     /// Lists the tags of a repository. The result is [`crate::Event::Tags`].
     Tags(TagsRequest),
+    /// Pushes an artifact to a registry. The result is [`crate::Event::Uploaded`].
+    Upload(UploadRequest),
 }
 
 /// See [`Task::Resolve`].
@@ -94,6 +96,9 @@ pub struct ResolveRequest {
     ///
     /// A registry at `localhost`, `127.0.0.1` or `[::1]` is spoken to without TLS.
     pub source: String,
+    /// What the source must be.
+    #[serde(default)]
+    pub kind: ArtifactKind,
     /// Which signers are trusted, and what is required.
     pub trust: Trust,
 }
@@ -106,6 +111,9 @@ pub struct DownloadRequest {
     pub source: String,
     /// [`crate::Resolved::component_digest`]: `sha256:HEX`.
     pub component_digest: String,
+    /// What it is. The name of the file ends accordingly: `HEX.wasm` or `HEX.bundle`.
+    #[serde(default)]
+    pub kind: ArtifactKind,
     /// [`crate::Resolved::size`]. `None` if it is not known: [`Limits::component_bytes`] is the only bound then.
     #[serde(default)]
     pub size: Option<u64>,

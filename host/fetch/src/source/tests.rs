@@ -73,3 +73,21 @@ fn other_texts_are_refused_with_the_cure() {
         assert!(!failure.cure.is_empty(), "{typed}");
     }
 }
+
+#[test]
+fn an_upload_needs_a_tag_of_its_own() {
+    for typed in ["ghcr.io/acme/tides:1.2.0", "oci://localhost:5000/tides:latest"] {
+        assert!(Image::tagged(typed).is_ok(), "{typed}");
+    }
+    let hex = "0".repeat(64);
+    for typed in [
+        "ghcr.io/acme/tides".to_owned(),
+        "localhost:5000/tides".to_owned(),
+        format!("ghcr.io/acme/tides@sha256:{hex}"),
+        format!("ghcr.io/acme/tides:1.2@sha256:{hex}"),
+        format!("ghcr.io/acme/tides:sha256-{hex}"),
+        "https://acme.example/tides.wasm:1".to_owned(),
+    ] {
+        assert!(Image::tagged(&typed).is_err(), "{typed}");
+    }
+}

@@ -12,6 +12,7 @@ const ANY: &[libc::c_long] = &[
     // Files in the directory, and standard output.
     libc::SYS_read,
     libc::SYS_readv,
+    libc::SYS_pread64,
     libc::SYS_write,
     libc::SYS_writev,
     libc::SYS_lseek,

@@ -157,7 +157,14 @@ fn minisign(port: u16) -> Trust {
 fn file_request(port: u16, trust: Trust, directory: &std::path::Path) -> DownloadRequest {
     let component = sample("component.wasm");
     let source = format!("http://127.0.0.1:{port}/tides.wasm#sha256={}", &digest(&component)[7..]);
-    DownloadRequest { source, component_digest: digest(&component), size: None, directory: directory.to_owned(), trust }
+    DownloadRequest {
+        source,
+        component_digest: digest(&component),
+        kind: <_>::default(),
+        size: None,
+        directory: directory.to_owned(),
+        trust,
+    }
 }
 
 #[test]

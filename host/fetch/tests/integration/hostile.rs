@@ -267,7 +267,11 @@ fn servers() -> Vec<Row> {
             {
                 let server = Contents::tides()
                     .start_with(|asked, _| is_manifest(asked).then(|| redirect("https://storage.example/blob")));
-                let task = Task::Resolve(ResolveRequest { source: source(server.port), trust: unsigned() });
+                let task = Task::Resolve(ResolveRequest {
+                    source: source(server.port),
+                    kind: <_>::default(),
+                    trust: unsigned(),
+                });
                 let network = belljar_fetch_protocol::Network { dns: vec![names([10, 0, 0, 1])], roots: None };
                 result(&Request { network, ..request(task) }).map(drop)
             },

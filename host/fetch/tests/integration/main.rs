@@ -17,3 +17,4 @@ mod resolve;
 mod signed;
 mod support;
 mod tls;
+mod upload;

@@ -46,7 +46,7 @@ fn resolve(server: &Server, login: Option<&str>, credentials: bool) -> Result<()
         let config = format!(r#"{{"auths":{{"127.0.0.1:{}":{login}}}}}"#, server.port);
         std::fs::write(home.path().join("config.json"), config).unwrap();
     }
-    let task = Task::Resolve(ResolveRequest { source: source(server.port), trust: unsigned() });
+    let task = Task::Resolve(ResolveRequest { source: source(server.port), kind: <_>::default(), trust: unsigned() });
     let request = Request { credentials, ..request(task) };
     let mut command = Command::new(env!("CARGO_BIN_EXE_belljar-fetch"));
     command

@@ -37,7 +37,10 @@ fn resolve(server: &Server, roots: Option<String>) -> Result<(), Failure> {
     let source =
         format!("https://localhost:{}/tides.wasm#sha256={}", server.port, &digest(&sample("component.wasm"))[7..]);
     let network = Network { dns: Vec::new(), roots };
-    let request = Request { network, ..request(Task::Resolve(ResolveRequest { source, trust: unsigned() })) };
+    let request = Request {
+        network,
+        ..request(Task::Resolve(ResolveRequest { source, kind: <_>::default(), trust: unsigned() }))
+    };
     let event = result(&request)?;
     assert!(matches!(event, Event::Resolved(_)), "{event:?}");
     Ok(())

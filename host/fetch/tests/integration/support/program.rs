@@ -63,7 +63,7 @@ pub(crate) fn source(port: u16) -> String {
 
 /// Resolves a source.
 pub(crate) fn resolve(source: &str, trust: Trust) -> Result<Resolved, Failure> {
-    let task = Task::Resolve(ResolveRequest { source: source.to_owned(), trust });
+    let task = Task::Resolve(ResolveRequest { source: source.to_owned(), kind: <_>::default(), trust });
     match result(&request(task))? {
         Event::Resolved(resolved) => Ok(*resolved),
         other => panic!("{other:?}"),
@@ -76,6 +76,7 @@ pub(crate) fn download_request(port: u16, directory: &Path) -> DownloadRequest {
     DownloadRequest {
         source: format!("127.0.0.1:{port}/acme/tides@{}", digest(&sample("manifest.json"))),
         component_digest: digest(&component),
+        kind: <_>::default(),
         size: Some(component.len() as u64),
         directory: directory.to_owned(),
         trust: unsigned(),
