@@ -22,7 +22,9 @@ use crate::sandbox::Profile;
 use crate::server::failure::Failure;
 use crate::server::fetcher::Fetcher;
 use crate::server::location::LocationArgs;
-use crate::server::publishing::artifact::{Annotations, ArtifactDocuments, ComponentConfig, NEEDS, README, SDK};
+use crate::server::publishing::artifact::{
+    ArtifactDocuments, ComponentConfig, ManifestAnnotations, NEEDS, README, SDK,
+};
 use crate::server::publishing::component_metadata::ComponentMetadata;
 use crate::server::publishing::sbom;
 use crate::server::publishing::signing_key::SigningKey;
@@ -251,7 +253,7 @@ impl Publication {
     fn documents(&self) -> ArtifactDocuments<'_> {
         let Self { metadata, profile, .. } = self;
         let needs = profile.needs.to_toml();
-        let annotations: Annotations = [
+        let annotations: ManifestAnnotations = [
             ("org.opencontainers.image.version", self.version.clone()),
             ("org.opencontainers.image.created", Some(self.created.clone())),
             ("org.opencontainers.image.description", metadata.description.clone()),

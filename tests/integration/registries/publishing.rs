@@ -73,8 +73,9 @@ fn a_published_component_is_added_with_its_signer_and_needs() {
 fn the_same_content_again_is_success_and_other_content_needs_force() {
     let Some((site, registry)) = with_key() else { return };
     let reference = registry.reference(NAME, "1.0.0");
-    let publish = |more: &[&str]| [["publish", "tides.wasm", &reference, "--yes", "--json"].as_slice(), more].concat();
-    let run = |more: &[&str]| -> Value {
+    let publish =
+        |more: &[&'static str]| [["publish", "tides.wasm", &reference, "--yes", "--json"].as_slice(), more].concat();
+    let run = |more: &[&'static str]| -> Value {
         let output = site.run(&publish(more));
         serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{}", crate::support::stdout_and_stderr(&output)))

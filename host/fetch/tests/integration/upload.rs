@@ -21,11 +21,11 @@ use FailureKind::{Address, Content, Denied, Exists, Network, NotFound, Size, Tim
 /// A part of the path of an upload.
 const PLACE: &str = "/v2/acme/tides/blobs/uploads/1?state=x";
 
-/// What a registry holds: manifests by tags and digests, and the digests of blobs.
+/// What a registry holds: manifests by tags and digests, and the digests and sizes of blobs.
 #[derive(Default)]
 struct Stored {
     manifests: BTreeMap<String, String>,
-    blobs: Vec<String>,
+    blobs: BTreeMap<String, u64>,
 }
 
 /// A registry that takes uploads. `lists`: it keeps lists of referrers itself.
@@ -34,11 +34,15 @@ fn answer(stored: &Mutex<Stored>, asked: &Asked, lists: bool) -> Reply {
     let path = asked.path.strip_prefix("/v2/acme/tides/").unwrap_or_default();
     let missing = || Reply::new(404, r#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#);
     match (asked.method.as_str(), path.split_once('/').unwrap_or((path, ""))) {
-        ("HEAD", ("blobs", name)) if stored.blobs.iter().any(|blob| blob == name) => Reply::new(200, ""),
+        ("HEAD", ("blobs", name)) => match stored.blobs.get(name) {
+            Some(size) => Reply::new(200, "").claiming(*size),
+            None => missing(),
+        },
         ("POST", ("blobs", "uploads/")) => Reply::new(202, "").with("Location", PLACE),
         ("PUT", ("blobs", place)) => {
             let (_, hex) = place.split_once("&digest=sha256%3A").unwrap();
-            stored.blobs.push(format!("sha256:{hex}"));
+            let size = asked.header("content-length").unwrap().parse().unwrap();
+            stored.blobs.insert(format!("sha256:{hex}"), size);
             Reply::new(201, "").with("Docker-Content-Digest", format!("sha256:{hex}"))
         }
         ("GET", ("manifests", name)) => match stored.manifests.get(name) {

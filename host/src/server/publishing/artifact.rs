@@ -39,7 +39,7 @@ pub(crate) struct ComponentConfig<'a> {
 }
 
 /// The annotations of a manifest.
-pub(crate) type Annotations = BTreeMap<String, String>;
+pub(crate) type ManifestAnnotations = BTreeMap<String, String>;
 
 /// See the module.
 pub(crate) struct ArtifactDocuments<'a> {
@@ -50,7 +50,7 @@ pub(crate) struct ArtifactDocuments<'a> {
 
 impl<'a> ArtifactDocuments<'a> {
     /// The documents of a component.
-    pub(crate) fn component(wasm: &'a [u8], config: &ComponentConfig<'_>, annotations: &Annotations) -> Self {
+    pub(crate) fn component(wasm: &'a [u8], config: &ComponentConfig<'_>, annotations: &ManifestAnnotations) -> Self {
         let ComponentConfig { created, author, exports, imports } = config;
         let mut text = json!({
             "created": created, "architecture": "wasm", "os": "wasip2", "layerDigests": [Digest::of(wasm).to_string()],
@@ -67,7 +67,7 @@ impl<'a> ArtifactDocuments<'a> {
     }
 
     /// The documents of a bundle.
-    pub(crate) fn bundle(bytes: &'a [u8], annotations: &Annotations) -> Self {
+    pub(crate) fn bundle(bytes: &'a [u8], annotations: &ManifestAnnotations) -> Self {
         let mut documents = Self::without_manifest();
         let config = documents.blob(EMPTY, b"{}".as_slice());
         let layer = documents.blob(BUNDLE_OF_EXPORT, bytes);
@@ -81,7 +81,7 @@ impl<'a> ArtifactDocuments<'a> {
 
     /// Adds a document that refers to the manifest. `name`: that of the file.
     pub(crate) fn attach(&mut self, kind: &str, name: &str, bytes: impl Into<Cow<'a, [u8]>>) {
-        let annotations = Annotations::from([(TITLE.to_owned(), name.to_owned())]);
+        let annotations = ManifestAnnotations::from([(TITLE.to_owned(), name.to_owned())]);
         self.refer(kind, bytes.into(), &annotations);
     }
 
@@ -98,7 +98,7 @@ impl<'a> ArtifactDocuments<'a> {
         Ok(())
     }
 
-    fn refer(&mut self, kind: &str, bytes: Cow<'a, [u8]>, annotations: &Annotations) {
+    fn refer(&mut self, kind: &str, bytes: Cow<'a, [u8]>, annotations: &ManifestAnnotations) {
         let subject = descriptor(MANIFEST, self.manifest.as_bytes());
         let config = self.blob(EMPTY, b"{}".as_slice());
         let layer = self.blob(kind, bytes);
@@ -139,7 +139,7 @@ fn manifest(
     kind: Option<&str>,
     config: &Value,
     layer: &Value,
-    annotations: &Annotations,
+    annotations: &ManifestAnnotations,
     subject: Option<&Value>,
 ) -> String {
     let mut manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] });
@@ -163,7 +163,7 @@ mod tests {
         let imports = ["wasi:clocks/wall-clock@0.2.6".to_owned()];
         let config =
             ComponentConfig { created: "2026-01-01T00:00:00Z".to_owned(), imports: &imports, ..<_>::default() };
-        let annotations = Annotations::from([(NEEDS.to_owned(), "fs = []".to_owned())]);
+        let annotations = ManifestAnnotations::from([(NEEDS.to_owned(), "fs = []".to_owned())]);
         let make = || ArtifactDocuments::component(b"wasm", &config, &annotations);
         let mut documents = make();
         documents.attach(README, "README.md", b"# Tides".as_slice());
