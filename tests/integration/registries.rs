@@ -2,6 +2,9 @@
 
 mod adding;
 mod bundles;
+mod copied;
+mod killed;
+mod private;
 mod publishing;
 mod signing;
 mod upgrading;
@@ -29,6 +32,19 @@ fn release(stem: &str, version: &str) -> Artifact {
     component.extend([0, u8::try_from(note.len()).expect("a short note")]);
     component.extend(note);
     Artifact { component, version: version.to_owned(), ..Artifact::default() }
+}
+
+/// The same component with a section of `bytes` bytes that no engine reads.
+fn padded(mut artifact: Artifact, bytes: usize) -> Artifact {
+    let length = u32::try_from(bytes).expect("a short section");
+    // A length is written in groups of seven bits, with the lowest first.
+    let groups = (0..5).map(|at| u8::try_from((length >> (7 * at)) & 0x7f).expect("seven bits"));
+    let encoded: Vec<u8> = groups.enumerate().map(|(at, group)| if at < 4 { group | 0x80 } else { group }).collect();
+    artifact.component.push(0);
+    artifact.component.extend(encoded);
+    // A section begins with its name, which is empty.
+    artifact.component.extend((0..bytes).map(|at| if at == 0 { 0 } else { u8::try_from(at % 251).expect("a byte") }));
+    artifact
 }
 
 /// Runs a command that must succeed. Returns what it says.

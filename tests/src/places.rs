@@ -84,6 +84,11 @@ pub fn docker_registry() -> Option<PathBuf> {
     installed("docker-registry", "/usr/bin/docker-registry".into())
 }
 
+/// The program that copies between registries. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn skopeo() -> Option<PathBuf> {
+    installed("skopeo", "/usr/bin/skopeo".into())
+}
+
 /// The browser. `None` if it is not installed, and `BELLJAR_SKIP` says so.
 pub fn chromium() -> Option<PathBuf> {
     installed("chromium", "/usr/bin/chromium".into())
@@ -133,7 +138,7 @@ pub fn client_script(path: &str) -> PathBuf {
 /// `path`, if it is installed. `None` if `BELLJAR_SKIP` lists `family`. Panics if `path` is missing otherwise.
 ///
 /// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `postgres`, `prometheus`, `chromium`, `deploy`, `nginx`,
-/// `haproxy`, `systemd`, `redis-server`, `docker-registry`) that this machine lacks. `cargo xtask test` sets it with a visible warning, and never in CI.
+/// `haproxy`, `systemd`, `redis-server`, `docker-registry`, `skopeo`) that this machine lacks. `cargo xtask test` sets it with a visible warning, and never in CI.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
     let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();
     if skipped.split(',').any(|name| name == family) {

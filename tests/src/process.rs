@@ -77,6 +77,11 @@ impl Process {
         })
     }
 
+    /// The processes that the process started, and those that they started.
+    pub fn descendants(&self) -> Vec<u32> {
+        load::processes_below(self.id()).into_iter().filter(|pid| *pid != self.id()).collect()
+    }
+
     /// The worker processes of belljar that run now.
     pub fn workers(&self) -> Vec<u32> {
         let runs = |pid: &u32| {
@@ -167,6 +172,21 @@ impl Process {
         while self.ended().is_none() {
             thread::sleep(POLL_INTERVAL);
         }
+    }
+
+    /// Kills the process and the others of its group with SIGKILL, and waits for its end. The command made a group of its own.
+    pub fn kill_group(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).expect("the processes are ours");
+        while self.ended().is_none() {
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Kills one of [`Process::descendants`] with SIGKILL, unless it has ended.
+    pub fn kill_descendant(&self, pid: u32) {
+        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("a process id");
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 
     /// Asks the process to end with SIGTERM, as a service manager does.

@@ -1,16 +1,25 @@
 //! A real registry of containers on loopback (`docker-registry` of Debian), with what a test pushes.
 
+mod front;
+mod token;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio as Pipe};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use self::front::{Referrers, Service};
+use self::token::TokenKey;
 use crate::net::free_port;
 use crate::places;
 use crate::process::Process;
@@ -25,12 +34,35 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// The type of the configuration of a component.
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 
+/// The password of the user of a private registry.
+pub const PASSWORD: &str = "s3cret-pa55word";
+
+/// The name of that user.
+pub const USER: &str = "acme";
+
+/// The hash of [`PASSWORD`] by bcrypt, at its lowest cost.
+const HASH: &str = "$2b$04$uLCziu3gOpxXc59P3aP3Nu/11eHrI6SQCc5KHphi3ghFrv5AhMV0G";
+
 /// A registry with a port of its own. Dropping this value kills it.
 #[derive(Debug)]
 pub struct Registry {
     _process: Process,
     _directory: TempDir,
-    port: u16,
+    /// The port of the program, and the port that clients use.
+    ports: [u16; 2],
+    /// What refers to a manifest, if this registry lists it.
+    referrers: Option<Referrers>,
+    access: Access,
+}
+
+/// Who may use a registry.
+#[derive(Clone, Debug)]
+enum Access {
+    Everybody,
+    /// The user of the tests, with the password in each request.
+    Password,
+    /// The same user, with tokens of a server.
+    Tokens(Arc<TokenKey>),
 }
 
 /// A component as its publisher describes it.
@@ -59,29 +91,75 @@ pub fn sha256(bytes: &[u8]) -> String {
 impl Registry {
     /// Starts a registry. `None` if none is installed, and `BELLJAR_SKIP` says so.
     pub fn start() -> Option<Registry> {
+        Registry::start_with(Access::Everybody, None)
+    }
+
+    /// A registry that wants the password of [`USER`] in each request.
+    pub fn with_password() -> Option<Registry> {
+        Registry::start_with(Access::Password, None)
+    }
+
+    /// A registry that wants tokens. A server on the same port gives them to [`USER`].
+    pub fn with_tokens() -> Option<Registry> {
+        let key = Arc::new(TokenKey::new());
+        let service = Service::Tokens { key: Arc::clone(&key), login: format!("{USER}:{PASSWORD}") };
+        Registry::start_with(Access::Tokens(key), Some(service))
+    }
+
+    /// A registry that lists what refers to a manifest (OCI distribution 1.1).
+    pub fn with_referrers() -> Option<Registry> {
+        let referrers = Referrers::default();
+        let registry = Registry::start_with(Access::Everybody, Some(Service::Referrers(Arc::clone(&referrers))))?;
+        Some(Registry { referrers: Some(referrers), ..registry })
+    }
+
+    fn start_with(access: Access, service: Option<Service>) -> Option<Registry> {
         let program = places::docker_registry()?;
         let (port, directory) = (free_port(), TempDir::with_prefix("registry-").expect("a temporary directory"));
-        let config = directory.path().join("config.yml");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let shown = service.map_or(port, |service| front::start(address, service));
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).expect("a writable directory");
+            path
+        };
+        let auth = match &access {
+            Access::Everybody => String::new(),
+            Access::Password => {
+                let users = write("users", &format!("{USER}:{HASH}\n"));
+                format!("auth:\n  htpasswd:\n    realm: tests\n    path: {}\n", users.display())
+            }
+            Access::Tokens(key) => {
+                let [issuer, service] = token::NAMES;
+                format!(
+                    "auth:\n  token:\n    realm: http://127.0.0.1:{shown}/token\n    service: {service}\n    issuer: {issuer}\n    rootcertbundle: {}\n",
+                    write("tokens.pem", &key.pem).display()
+                )
+            }
+        };
         let storage = directory.path().join("storage");
         let text = format!(
-            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
+            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: {address}\n{auth}",
             storage.display()
         );
-        std::fs::write(&config, text).expect("a writable directory");
         let mut command = Command::new(program);
-        command.arg("serve").arg(&config).stdin(Pipe::null()).stdout(Pipe::null());
+        command.arg("serve").arg(write("config.yml", &text)).stdin(Pipe::null()).stdout(Pipe::null());
         let process = Process::start(command);
         wait_until("the registry", || {
-            let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port)));
-            stream.map(drop).map_err(|error| format!("{error}: {}", process.stderr()))
+            TcpStream::connect(address).map(drop).map_err(|error| format!("{error}: {}", process.stderr()))
         });
-        Some(Registry { _process: process, _directory: directory, port })
+        Some(Registry { _process: process, _directory: directory, ports: [port, shown], referrers: None, access })
+    }
+
+    /// The name of the registry: its address and port.
+    pub fn name(&self) -> String {
+        format!("127.0.0.1:{}", self.ports[1])
     }
 
     /// The reference of a tag, or of a repository if `tag` is empty.
     pub fn reference(&self, name: &str, tag: &str) -> String {
         let colon = if tag.is_empty() { "" } else { ":" };
-        format!("127.0.0.1:{}/{name}{colon}{tag}", self.port)
+        format!("{}/{name}{colon}{tag}", self.name())
     }
 
     /// Pushes a component under a tag, as `wkg` does. Returns the digest of the manifest.
@@ -103,8 +181,8 @@ impl Registry {
         self.manifest(name, tag, &manifest)
     }
 
-    /// Pushes a signature of the manifest `subject`, under the tag by which clients find it in a registry without the API for
-    /// referrers.
+    /// Pushes a signature of the manifest `subject`. A registry of [`Registry::with_referrers`] lists it. In others, it is under
+    /// the tag by which clients find it.
     pub fn push_signature(&self, name: &str, subject: &str, bundle: &str) {
         const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
         let layer = self.blob(name, bundle.as_bytes());
@@ -117,9 +195,14 @@ impl Registry {
         });
         let digest = self.manifest(name, "a-signature", &manifest);
         let size = manifest.to_string().len();
+        let descriptor = json!({ "mediaType": MANIFEST, "digest": digest, "size": size, "artifactType": BUNDLE });
+        if let Some(referrers) = &self.referrers {
+            let mut all = referrers.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(subject.to_owned()).or_default().push(descriptor);
+            return;
+        }
         let index = json!({
-            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
-            "manifests": [{ "mediaType": MANIFEST, "digest": digest, "size": size, "artifactType": BUNDLE }],
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [descriptor],
         });
         self.manifest(name, &subject.replace(':', "-"), &index);
     }
@@ -171,11 +254,19 @@ impl Registry {
 
     /// The same, with the body of the answer.
     fn exchange(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String, String) {
-        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        let address = SocketAddr::from(([127, 0, 0, 1], self.ports[0]));
         let mut stream = TcpStream::connect(address).expect("a registry that accepts");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        let repository =
+            path.strip_prefix("/v2/").and_then(|path| path.rsplit_once("/manifests/").or(path.split_once("/blobs/")));
+        let scope = || format!("repository:{}:pull,push", repository.map_or("", |(name, _)| name));
+        let authorization = match &self.access {
+            Access::Everybody => String::new(),
+            Access::Password => format!("authorization: Basic {}\r\n", STANDARD.encode(format!("{USER}:{PASSWORD}"))),
+            Access::Tokens(key) => format!("authorization: Bearer {}\r\n", key.sign(&scope())),
+        };
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\naccept: {MANIFEST}, {INDEX}, */*\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{authorization}accept: {MANIFEST}, {INDEX}, */*\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("a registry that reads");

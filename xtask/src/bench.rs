@@ -20,8 +20,22 @@ const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publ
 const FLOOR: &str = "floor";
 
 /// The benchmark programs, in the order in which they run. Each prints its tables.
-const PROGRAMS: [&str; 13] =
-    [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages", "real", "database", "joined"];
+const PROGRAMS: [&str; 14] = [
+    FLOOR,
+    "peers",
+    "big",
+    "fair",
+    "who",
+    "tools",
+    "seam",
+    "live",
+    "scale",
+    "languages",
+    "real",
+    "database",
+    "joined",
+    "fetched",
+];
 
 /// The options of one run.
 #[derive(Debug, Default, PartialEq)]
@@ -83,13 +97,18 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
     {
         println!("**MISSING: {}**", missing.reason);
     }
+    if is_selected("fetched")
+        && let Some(missing) = setup::registry(shell)?
+    {
+        println!("**MISSING: {}**", missing.reason);
+    }
     build::run(shell)?;
     if is_selected("languages") {
         languages::run(shell)?;
     }
     build_benches(shell, &[])?;
     // Users install a belljar of the `dist` profile. The programs for comparison are built with the same profile.
-    let programs = ["belljar", "belljar-join", "native", FLOOR].map(|name| ["--bin", name]);
+    let programs = ["belljar", "belljar-join", "belljar-fetch", "native", FLOOR].map(|name| ["--bin", name]);
     let mut command = shell.cargo([
         "build",
         "--profile",
@@ -98,6 +117,8 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
         "belljar",
         "--package",
         "belljar-join",
+        "--package",
+        "belljar-fetch",
         "--package",
         "belljar-benches",
     ]);

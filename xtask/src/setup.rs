@@ -128,6 +128,11 @@ pub(crate) fn postgres(shell: &Shell) -> Result<Option<Missing>> {
     Ok(Some(Missing { family: "postgres", reason: reason.to_owned() }))
 }
 
+/// Makes the registry of containers available: CI installs it. The reason if it is missing elsewhere.
+pub(crate) fn registry(shell: &Shell) -> Result<Option<Missing>> {
+    debian(shell, "docker-registry", "/usr/bin/docker-registry")
+}
+
 /// Installs a package of Debian.
 fn apt_install(package: &str) -> Result<()> {
     output::line(&format!("installing {package}"));
@@ -157,7 +162,8 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     missing.extend(debian(shell, "haproxy", "/usr/sbin/haproxy")?);
     missing.extend(debian(shell, "redis-server", "/usr/bin/redis-server")?);
     missing.extend(debian(shell, "systemd", "/usr/bin/systemd-analyze")?);
-    missing.extend(debian(shell, "docker-registry", "/usr/bin/docker-registry")?);
+    missing.extend(registry(shell)?);
+    missing.extend(debian(shell, "skopeo", "/usr/bin/skopeo")?);
     for (family, needs, install) in [
         ("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>),
         ("node", ["node", "npm"], node),

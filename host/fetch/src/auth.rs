@@ -87,7 +87,7 @@ pub(crate) async fn answer(
     login: Option<&Login>,
 ) -> Outcome<String> {
     let (realm, service) = match challenge {
-        Challenge::Basic => return login.and_then(Login::basic).ok_or_else(needs_login),
+        Challenge::Basic => return login.and_then(Login::basic).ok_or_else(|| needs_login(repository)),
         Challenge::Bearer { realm, service } => (realm, service),
     };
     let Some(url) = Url::parse(&realm) else {
@@ -132,7 +132,7 @@ pub(crate) async fn answer(
                 "log in again: docker login REGISTRY, or podman login REGISTRY",
             ));
         }
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(needs_login()),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(needs_login(repository)),
         other => {
             let problem = format!("the token server \"{}\" answers {}", answer.url.origin, other.as_u16());
             return Err(failure(FailureKind::Network, problem, "try again later"));
@@ -148,11 +148,11 @@ pub(crate) async fn answer(
     }
 }
 
-/// The failure of a registry that wants a login.
-pub(crate) fn needs_login() -> Box<belljar_fetch_protocol::Failure> {
+/// The failure of a registry that wants a login. [`crate::registry::Registry`] puts its name into the cure.
+pub(crate) fn needs_login(repository: &str) -> Box<belljar_fetch_protocol::Failure> {
     failure(
         FailureKind::Denied,
-        "the registry does not show this to you",
+        format!("the registry does not show \"{repository}\" to you"),
         "check the spelling; if it is private, log in: docker login REGISTRY, or podman login REGISTRY",
     )
 }

@@ -16,6 +16,7 @@ mod failure;
 mod http;
 mod network;
 mod output;
+mod prune;
 mod push;
 mod registry;
 mod resolve;

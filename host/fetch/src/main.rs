@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use belljar_fetch_protocol::MAX_LINE;
 
 fn main() -> ExitCode {
+    // It ends with belljar: a download that nobody waits for would keep the next one from its file.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let mut line = Vec::new();
     let read = std::io::stdin().lock().take(MAX_LINE as u64).read_to_end(&mut line);
     if read.is_err() || line.is_empty() {

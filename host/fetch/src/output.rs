@@ -11,6 +11,11 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// True if nobody reads any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// Writes one event.
     pub(crate) fn event(&mut self, event: &Event) {
         if self.is_closed {

@@ -179,21 +179,38 @@ impl Registry {
         let _ = answer.body(MAX_DOCUMENT, "the error").await;
         let answered =
             auth::answer(&mut self.client, challenge, (&self.image.repository, self.access), self.login.as_ref())
-                .await?;
+                .await;
+        let answered = answered.map_err(|error| self.named(error))?;
         self.authorization = Some(answered.clone());
         self.client.send(Call { authorization: Some(answered), ..call }).await
     }
 
+    /// Puts the name of the registry into the cure, so that it can be pasted.
+    fn named(&self, error: Box<Failure>) -> Box<Failure> {
+        let Failure { kind, problem, cure } = *error;
+        failure(kind, problem, cure.replace("REGISTRY", &self.image.registry))
+    }
+
     /// Why the registry does not answer with what was asked for.
     pub(crate) fn refusal(&self, answer: &Answer, what: &str) -> Box<Failure> {
+        self.named(self.unnamed_refusal(answer, what))
+    }
+
+    fn unnamed_refusal(&self, answer: &Answer, what: &str) -> Box<Failure> {
         let name = self.image.name();
+        let has_sent_login = self.authorization.as_ref().is_some_and(|sent| sent.starts_with("Basic "));
         match answer.status {
             StatusCode::NOT_FOUND => {
                 let problem = format!("\"{name}\" has no \"{what}\"");
                 let cure = "check the spelling; if the repository is private, log in: docker login REGISTRY";
                 failure(FailureKind::NotFound, problem, cure)
             }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => auth::needs_login(),
+            StatusCode::UNAUTHORIZED if has_sent_login => {
+                let problem = format!("the registry \"{}\" refuses the login", self.image.registry);
+                let cure = "log in again: docker login REGISTRY, or podman login REGISTRY";
+                failure(FailureKind::Denied, problem, cure)
+            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => auth::needs_login(&self.image.repository),
             StatusCode::TOO_MANY_REQUESTS => {
                 let problem = format!("the registry \"{}\" allows no more requests for now", self.image.registry);
                 failure(FailureKind::Network, problem, "wait some minutes, or log in: docker login REGISTRY")

@@ -14,6 +14,7 @@ use crate::failure::{Outcome, failure};
 use crate::http::Client;
 use crate::network::Network;
 use crate::output::Output;
+use crate::prune::{self, prune};
 use crate::registry::Registry;
 use crate::resolve;
 use crate::signatures::Judge;
@@ -72,6 +73,11 @@ fn handle(line: &[u8], output: &mut Output) -> Outcome<Event> {
     })?;
     let missing = wall::raise(directory, &ports, prepared.limits.component_bytes, request.wall)?;
     output.event(&Event::Wall { missing });
+    if output.is_closed() {
+        // belljar ended before this process could ask to end with it.
+        let cure = "run the same command again";
+        return Err(failure(FailureKind::Request, "nobody waits for the result", cure));
+    }
     runtime.block_on(work(prepared, output))
 }
 
@@ -118,6 +124,7 @@ fn prepare_download(download: &DownloadRequest) -> Outcome<(Source, Work)> {
     let judge = Box::new(Judge::new(&trust, &source.scope())?);
     let kind = download.kind;
     let directory = Directory::open(&download.directory, kind)?;
+    prune(directory.handle(), prune::MAX_BYTES);
     Ok((source, Work::Download { digest, kind, size: download.size, directory, judge }))
 }
 

@@ -100,6 +100,18 @@ impl VerifiedMount {
     }
 }
 
+/// A pin without a component: somebody removed the file, or `add` was interrupted.
+fn absent(mount: &str, pin: Option<&Pin>) -> String {
+    let remove = command::line(["remove", mount]);
+    let Some(source) = pin.and_then(|pin| pin.source.as_ref()) else {
+        return format!("has a pin and no component; to remove it: {remove}");
+    };
+    let named = ["--as", mount];
+    let name = if fetched::default_name(&source.reference) == mount { &[][..] } else { &named };
+    let add = ["add", &source.reference].into_iter().chain(name.iter().copied());
+    format!("has a pin and no component; to fetch it: {}; to remove the pin: {remove}", command::line(add))
+}
+
 fn to_text(mounts: &[VerifiedMount]) -> String {
     let width = table::width(mounts.iter().map(|one| one.mount.as_str()), 40);
     let mut out = String::new();
@@ -115,9 +127,7 @@ fn to_text(mounts: &[VerifiedMount]) -> String {
                 table::BAD,
                 format!("has other bytes than the lock says; to look at them: {}", command::line(["trust", mount])),
             ),
-            Standing::Absent => {
-                (table::BAD, format!("has a pin and no component; to remove it: {}", command::line(["remove", mount])))
-            }
+            Standing::Absent => (table::BAD, absent(mount, one.pin.as_ref())),
             Standing::Unpinned => (table::FAINT, "has no pin, and no grants".to_owned()),
         };
         let _ = writeln!(out, "{name}  {}", table::styled(style, words));

@@ -7,13 +7,14 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::json;
 
-use super::{NAME, TEXT, fails, release, start, succeeds, verified};
+use super::{NAME, TEXT, fails, release, succeeds, verified};
+use crate::support::empty;
 
 /// A key, as `cosign sign --key` uses one.
-struct Key(EcdsaKeyPair);
+pub(super) struct Key(EcdsaKeyPair);
 
 impl Key {
-    fn new() -> Key {
+    pub(super) fn new() -> Key {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
         Key(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.as_ref(), &random).unwrap())
@@ -52,7 +53,12 @@ impl Key {
 
 /// A site that trusts these keys for the repository, and a registry.
 fn trusting(keys: &[&Key]) -> Option<(Site, Registry)> {
-    let (site, registry) = start()?;
+    trusting_at(Registry::start(), keys)
+}
+
+/// The same with this registry.
+pub(super) fn trusting_at(registry: Option<Registry>, keys: &[&Key]) -> Option<(Site, Registry)> {
+    let (site, registry) = (empty(), registry?);
     let mut config = String::new();
     for (at, key) in keys.iter().enumerate() {
         site.write(format!("{at}.pem"), key.pem());
@@ -64,7 +70,7 @@ fn trusting(keys: &[&Key]) -> Option<(Site, Registry)> {
 }
 
 /// Pushes a release, signed with a key. Returns the reference.
-fn push(registry: &Registry, version: &str, key: Option<&Key>) -> String {
+pub(super) fn push(registry: &Registry, version: &str, key: Option<&Key>) -> String {
     let manifest = registry.push(NAME, version, &release("guest_fixture", version));
     if let Some(key) = key {
         registry.push_signature(NAME, &manifest, &key.sign(&manifest));
@@ -117,4 +123,21 @@ fn another_signer_holds_an_upgrade_back_and_so_does_none() {
     assert!(said.contains("nobody signed it; before: sha256:"), "{said}");
     succeeds(&site, &["upgrade", "tides", "--to", "1.1.0", "--accept", "--yes"]);
     assert!(verified(&site)["reference"].as_str().unwrap().ends_with("1.1.0"));
+}
+
+/// The registry of the other tests keeps signatures under a tag. Newer ones have a list of what refers to a manifest.
+#[test]
+fn a_signature_is_found_in_the_list_of_referrers() {
+    let (key, stranger) = (Key::new(), Key::new());
+    let Some((site, registry)) = trusting_at(Registry::with_referrers(), &[&key]) else { return };
+    let reference = push(&registry, "1.0.0", Some(&stranger));
+    assert!(fails(&site, &["add", &reference, "--yes"]).contains("is refused"));
+    let manifest = registry.push(NAME, "1.0.0", &release("guest_fixture", "1.0.0"));
+    registry.push_signature(NAME, &manifest, &key.sign(&manifest));
+    let said = succeeds(&site, &["add", &reference, "--yes"]);
+    assert!(said.contains("trusted for \"127.0.0.1:") && said.contains("refused  a signature"), "{said}");
+    assert_eq!(site.stdio(Era::Stateless).text("belljar://tides/static-text"), TEXT);
+    assert!(verified(&site)["signedBy"].as_str().unwrap().starts_with("sha256:"));
+    push(&registry, "1.1.0", Some(&key));
+    assert!(succeeds(&site, &["upgrade", "tides", "--yes"]).contains("Upgraded"));
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use belljar_tests::{Artifact, Era, Registry, Site};
+use belljar_tests::{Era, Registry, Site};
 
 use super::{NAME, TEXT, fails, release, start, succeeds, verified};
 
@@ -82,28 +82,4 @@ fn a_moved_tag_is_an_upgrade_and_not_a_surprise() {
     assert_eq!(served(&site), before);
     let said = succeeds(&site, &["upgrade", "tides", "--unsigned", "--dry-run"]);
     assert!(said.contains("old      sha256:") && said.contains("new      sha256:"), "{said}");
-}
-
-/// The lock has both digests for a moment. A process that ends then leaves a mount that is served.
-#[test]
-fn an_interrupted_upgrade_leaves_a_mount_that_is_served() {
-    let Some((site, registry)) = with_first() else { return };
-    let artifact: Artifact = release("guest_fixture", "1.1.0");
-    registry.push(NAME, "1.1.0", &artifact);
-    let lock = fs::read_to_string(site.path("belljar.lock")).unwrap();
-    for at in 0..25 {
-        let mut command = site.command(site.arguments(&["upgrade", "tides", "--unsigned", "--yes"]));
-        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-        let process = belljar_tests::Process::start(command);
-        std::thread::sleep(std::time::Duration::from_millis(at * 6));
-        process.kill();
-        process.wait(belljar_tests::DEADLINE);
-        let standing = verified(&site)["standing"].clone();
-        assert!(standing == "same" || standing == "half-upgraded", "killed after {} ms: {standing}", at * 6);
-        assert_eq!(site.stdio(Era::Stateless).text("belljar://tides/static-text"), TEXT);
-        fs::write(site.path("plugins/tides.wasm"), release("guest_fixture", "1.0.0").component).unwrap();
-        fs::write(site.path("belljar.lock"), &lock).unwrap();
-    }
-    succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
-    assert_eq!(served(&site), artifact.component);
 }

@@ -3,7 +3,7 @@
 use belljar_fetch_protocol::{Failure, FailureKind, Request, ResolveRequest, Signer, Task, Trust};
 use serde_json::{Value, json};
 
-use crate::support::program::{LIMITS, download, download_request, request, resolve, result, source};
+use crate::support::program::{LIMITS, download, download_request, request, resolve, result, source, tags};
 use crate::support::registry::{Contents, INDEX, MANIFEST, manifest};
 use crate::support::samples::{digest, keyless, sample, text, trust, unsigned};
 use crate::support::server::{Asked, Reply, Server, Then, names};
@@ -426,6 +426,12 @@ fn components() -> Vec<Row> {
             Content,
             "is a native program or library for Linux",
         ),
+        row(
+            "component that arrives byte by byte",
+            downloading(|_, _| Some(Reply::new(200, "\0asm").claiming(8).then(Then::Drip))),
+            Time,
+            "takes more than 8 s",
+        ),
         row("core module", blob(b"\0asm\x01\0\0\0"), Content, "is a core module"),
         row("archive", blob(b"PK\x03\x04aaaaaaaa"), Content, "is a ZIP archive"),
         row("web page", blob(b"<!DOCTYPE html>"), Content, "is a web page"),
@@ -580,6 +586,25 @@ fn signatures() -> Vec<Row> {
             "has the form of cosign 2",
         ),
         row(
+            "bundle that claims 10 GiB",
+            {
+                let mut contents = Contents::signed(&["good"]);
+                contents.change_bundles(|manifest| manifest["layers"][0]["size"] = (10_u64 << 30).into());
+                let server = contents.start();
+                resolve(&source(server.port), trust(server.port, keyless())).map(drop)
+            },
+            Signature,
+            "has 10737418240 bytes",
+        ),
+        row(
+            "list of signatures without an end",
+            signed(&["good"], |asked, _| {
+                asked.path.contains("/referrers/").then(|| Reply::new(200, vec![b' '; 64 << 10]).then(Then::Flood))
+            }),
+            Size,
+            "has more than 1048576 bytes",
+        ),
+        row(
             "trusted signer of another namespace",
             {
                 let server = Contents::signed(&["good"]).start();
@@ -596,6 +621,40 @@ fn signatures() -> Vec<Row> {
             Signature,
             "is not signed",
         ),
+    ]
+}
+
+/// Lists the tags with changed answers.
+fn listing(change: impl Fn() -> Reply + Send + Sync + 'static) -> Result<(), Failure> {
+    let server = Contents::tides().start_with(move |_, _| Some(change()));
+    tags(&format!("127.0.0.1:{}/acme/tides", server.port)).map(drop)
+}
+
+fn lists() -> Vec<Row> {
+    let row = |name, failure, kind, problem| Row { name, failure, kind, problem };
+    let many = || serde_json::to_vec(&json!({ "tags": vec!["1.0.0"; 200_000] })).unwrap();
+    vec![
+        row("tags that are not JSON", listing(|| Reply::new(200, "<")), Content, "the list of tags is not one"),
+        row(
+            "tags that are numbers",
+            listing(|| Reply::new(200, r#"{"tags":[1]}"#)),
+            Content,
+            "the list of tags is not one",
+        ),
+        row("200000 tags", listing(move || Reply::new(200, many())), Size, "has more than 1048576 bytes"),
+        row(
+            "tags without an end",
+            listing(|| Reply::new(200, vec![b' '; 64 << 10]).then(Then::Flood)),
+            Size,
+            "has more than 1048576 bytes",
+        ),
+        row(
+            "tags at a private address",
+            listing(|| redirect("https://10.0.0.1/")),
+            Address,
+            "whose address 10.0.0.1 is not public",
+        ),
+        row("no list of tags", listing(|| Reply::new(500, "")), Network, "answers 500"),
     ]
 }
 
@@ -625,10 +684,15 @@ fn hostile_servers_are_refused() {
 
 #[test]
 fn hostile_components_are_refused() {
-    check(components(), 14);
+    check(components(), 15);
 }
 
 #[test]
 fn hostile_signatures_are_refused() {
-    check(signatures(), 13);
+    check(signatures(), 15);
+}
+
+#[test]
+fn hostile_lists_are_refused() {
+    check(lists(), 6);
 }

@@ -17,10 +17,10 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A server of one file with a certificate for `name` until the year `until`.
-fn server(authority: &CertifiedIssuer<'static, KeyPair>, name: &str, until: i32) -> Server {
+/// A server of one file with a certificate for `name` that is valid in these years.
+fn server(authority: &CertifiedIssuer<'static, KeyPair>, name: &str, (from, until): (i32, i32)) -> Server {
     let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(until, 1, 1));
+    (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
     let key = KeyPair::generate().unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -50,12 +50,13 @@ fn resolve(server: &Server, roots: Option<String>) -> Result<(), Failure> {
 fn only_certificates_of_known_authorities_for_the_named_host_are_accepted() {
     let (own, other) = (authority(), authority());
     let pem = |authority: &CertifiedIssuer<'static, KeyPair>| Some(authority.pem());
-    resolve(&server(&own, "localhost", 2100), pem(&own)).unwrap();
+    resolve(&server(&own, "localhost", (2020, 2100)), pem(&own)).unwrap();
     for (name, server, roots) in [
-        ("unknown authority", server(&own, "localhost", 2100), None),
-        ("another authority", server(&own, "localhost", 2100), pem(&other)),
-        ("another host", server(&own, "other.example", 2100), pem(&own)),
-        ("expired", server(&own, "localhost", 2021), pem(&own)),
+        ("unknown authority", server(&own, "localhost", (2020, 2100)), None),
+        ("another authority", server(&own, "localhost", (2020, 2100)), pem(&other)),
+        ("another host", server(&own, "other.example", (2020, 2100)), pem(&own)),
+        ("expired", server(&own, "localhost", (2020, 2021)), pem(&own)),
+        ("of the future", server(&own, "localhost", (2099, 2100)), pem(&own)),
     ] {
         let failure = resolve(&server, roots).unwrap_err();
         assert!(
@@ -63,6 +64,6 @@ fn only_certificates_of_known_authorities_for_the_named_host_are_accepted() {
             "{name}: {failure:?}"
         );
     }
-    let failure = resolve(&server(&own, "localhost", 2100), Some("nothing".to_owned())).unwrap_err();
+    let failure = resolve(&server(&own, "localhost", (2020, 2100)), Some("nothing".to_owned())).unwrap_err();
     assert_eq!(failure.kind, FailureKind::Request);
 }

@@ -77,6 +77,21 @@ impl Contents {
         self.referrers.entry(subject.to_owned()).or_default().push(descriptor);
     }
 
+    /// Changes the manifests of all signatures.
+    pub(crate) fn change_bundles(&mut self, change: impl Fn(&mut Value)) {
+        for (subject, descriptors) in std::mem::take(&mut self.referrers) {
+            for mut descriptor in descriptors {
+                let name = format!("manifests/{}", descriptor["digest"].as_str().unwrap());
+                let mut manifest = serde_json::from_slice(&self.files[&name].1).unwrap();
+                change(&mut manifest);
+                let bytes = serde_json::to_vec(&manifest).unwrap();
+                descriptor["digest"] = self.manifest("changed", MANIFEST, &bytes).into();
+                descriptor["size"] = bytes.len().into();
+                self.referrers.entry(subject.clone()).or_default().push(descriptor);
+            }
+        }
+    }
+
     /// The index of what refers to a manifest.
     fn index(&self, digest: &str) -> Option<Vec<u8>> {
         let manifests = self.referrers.get(digest)?;
