@@ -428,7 +428,14 @@ fn components() -> Vec<Row> {
         ),
         row(
             "component that arrives byte by byte",
-            downloading(|_, _| Some(Reply::new(200, "\0asm").claiming(8).then(Then::Drip))),
+            {
+                let head = b"\0asm\x0d\0\x01\0".to_vec();
+                let server = Server::start(move |_| Reply::new(200, head.clone()).claiming(100_000).then(Then::Drip));
+                let directory = tempfile::tempdir().unwrap();
+                let mut wanted = download_request(server.port, directory.path());
+                wanted.size = Some(100_000);
+                download(wanted).map(drop)
+            },
             Time,
             "takes more than 8 s",
         ),

@@ -134,10 +134,16 @@ fn serve(
         stream.write_all(format!("{head}\r\n").as_bytes()).ok()?;
         let chunk = |bytes: &[u8]| [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
         match reply.then {
-            Then::Drip => loop {
-                stream.write_all(&if reply.claims.is_some() { b" ".to_vec() } else { chunk(b" ") }).ok()?;
-                std::thread::sleep(Duration::from_millis(50));
-            },
+            Then::Drip => {
+                // After the body, if the length is known.
+                if reply.claims.is_some() {
+                    stream.write_all(&reply.body).ok()?;
+                }
+                loop {
+                    stream.write_all(&if reply.claims.is_some() { b" ".to_vec() } else { chunk(b" ") }).ok()?;
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
             Then::Flood => loop {
                 stream.write_all(&chunk(&reply.body)).ok()?;
             },
