@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio as Pipe};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use self::front::{Referrers, Service};
+use self::front::{Referrers, Service, Slowness};
 use self::token::TokenKey;
 use crate::net::free_port;
 use crate::places;
@@ -52,6 +53,7 @@ pub struct Registry {
     ports: [u16; 2],
     /// What refers to a manifest, if this registry lists it.
     referrers: Option<Referrers>,
+    slowness: Option<Arc<Slowness>>,
     access: Access,
 }
 
@@ -113,6 +115,24 @@ impl Registry {
         Some(Registry { referrers: Some(referrers), ..registry })
     }
 
+    /// A registry whose large blobs come byte by byte, until [`Registry::hurry`].
+    pub fn slow() -> Option<Registry> {
+        let slowness = Arc::new(Slowness::default());
+        let registry = Registry::start_with(Access::Everybody, Some(Service::Slow(Arc::clone(&slowness))))?;
+        Some(Registry { slowness: Some(slowness), ..registry })
+    }
+
+    /// Lets a slow registry send at its usual speed.
+    pub fn hurry(&self) {
+        self.slowness.iter().for_each(|slowness| slowness.is_over.store(true, Ordering::Relaxed));
+    }
+
+    /// The ranges of blobs that a slow registry was asked for.
+    pub fn ranges(&self) -> Vec<String> {
+        let ranges = |slowness: &Arc<Slowness>| slowness.ranges.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.slowness.as_ref().map(ranges).unwrap_or_default()
+    }
+
     fn start_with(access: Access, service: Option<Service>) -> Option<Registry> {
         let program = places::docker_registry()?;
         let (port, directory) = (free_port(), TempDir::with_prefix("registry-").expect("a temporary directory"));
@@ -148,7 +168,14 @@ impl Registry {
         wait_until("the registry", || {
             TcpStream::connect(address).map(drop).map_err(|error| format!("{error}: {}", process.stderr()))
         });
-        Some(Registry { _process: process, _directory: directory, ports: [port, shown], referrers: None, access })
+        Some(Registry {
+            _process: process,
+            _directory: directory,
+            ports: [port, shown],
+            referrers: None,
+            slowness: None,
+            access,
+        })
     }
 
     /// The name of the registry: its address and port.

@@ -135,12 +135,7 @@ impl Attack<'_> {
 
     fn kill(&self, process: Process, victim: Victim, tally: &mut Tally) {
         tally.kills += 1;
-        // The program hides from others what it runs; its name and state are for everybody.
-        let is_fetch = |pid: &u32| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            stat.split_once("(belljar-fetch) ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
-        };
-        let fetching: Vec<u32> = process.descendants().into_iter().filter(is_fetch).collect();
+        let fetching = fetching(&process);
         match victim {
             Victim::Belljar => process.kill(),
             Victim::Fetch => fetching.iter().for_each(|pid| process.kill_descendant(*pid)),
@@ -148,11 +143,7 @@ impl Attack<'_> {
         }
         let ended = process.wait(DEADLINE);
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-        // Nobody downloads for a belljar that is no more.
-        wait_until("the end of belljar-fetch", || {
-            let left: Vec<_> = fetching.iter().filter(|pid| is_fetch(pid)).collect();
-            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
-        });
+        await_end(&fetching);
         match victim {
             Victim::Fetch if !ended.status.success() => {
                 assert!(ended.stderr.contains("or was killed"), "{}", ended.stderr);
@@ -165,6 +156,26 @@ impl Attack<'_> {
             _ => tally.before_writing += 1,
         }
     }
+}
+
+/// True if the process with this id is a running `belljar-fetch`. It hides which file it runs; its name and state are for
+/// everybody.
+fn is_fetch(pid: &u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.split_once("(belljar-fetch) ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+}
+
+/// The ids of the `belljar-fetch` that a belljar runs.
+fn fetching(belljar: &Process) -> Vec<u32> {
+    belljar.descendants().into_iter().filter(is_fetch).collect()
+}
+
+/// Nobody downloads for a belljar that is no more.
+fn await_end(fetching: &[u32]) {
+    wait_until("the end of belljar-fetch", || {
+        let left: Vec<_> = fetching.iter().filter(|pid| is_fetch(pid)).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    });
 }
 
 /// The files that no command takes up again: temporary files, and downloads that are not complete.
@@ -184,8 +195,8 @@ fn leftovers(site: &Site) -> Vec<String> {
     found
 }
 
-fn start() -> Option<(Site, Registry)> {
-    let (site, registry) = (isolated_site(), Registry::start()?);
+fn start(registry: Option<Registry>) -> Option<(Site, Registry)> {
+    let (site, registry) = (isolated_site(), registry?);
     site.config(CONFIG);
     Some((site, registry))
 }
@@ -201,7 +212,7 @@ fn kills() -> usize {
 
 #[test]
 fn a_killed_add_leaves_nothing_or_the_mount() {
-    let Some((site, registry)) = start() else { return };
+    let Some((site, registry)) = start(Registry::start()) else { return };
     let artifact = large("1.0.0");
     registry.push(NAME, "1.0.0", &artifact);
     let reference = registry.reference(NAME, "1.0.0");
@@ -228,7 +239,7 @@ fn a_killed_add_leaves_nothing_or_the_mount() {
 /// The lock has both digests for a moment. A process that ends then leaves a mount that is served.
 #[test]
 fn a_killed_upgrade_leaves_a_mount_that_is_served() {
-    let Some((site, registry)) = start() else { return };
+    let Some((site, registry)) = start(Registry::start()) else { return };
     let (old, new) = (large("1.0.0"), large("1.1.0"));
     registry.push(NAME, "1.0.0", &old);
     succeeds(&site, &["add", &registry.reference(NAME, "1.0.0"), "--unsigned", "--yes"]);
@@ -249,4 +260,36 @@ fn a_killed_upgrade_leaves_a_mount_that_is_served() {
     assert_eq!(fs::read(site.path("plugins/tides.wasm")).unwrap(), old.component);
     succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
     assert_eq!(fs::read(site.path("plugins/tides.wasm")).unwrap(), new.component);
+}
+
+/// A registry sends a component for minutes. belljar is killed meanwhile.
+#[test]
+fn a_download_ends_with_belljar_and_is_continued_later() {
+    let Some((site, registry)) = start(Registry::slow()) else { return };
+    let artifact = large("1.0.0");
+    registry.push(NAME, "1.0.0", &artifact);
+    let reference = registry.reference(NAME, "1.0.0");
+    let attack =
+        Attack { before: Attack::files(&site), site: &site, command: vec!["add", &reference, "--unsigned", "--yes"] };
+    let process = attack.start();
+    let part = || {
+        let names = fs::read_dir(site.path("cache/belljar/components")).into_iter().flatten().flatten();
+        names.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|kind| kind == "part"))
+    };
+    wait_until("the first bytes", || {
+        let bytes = part().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
+        if bytes > 0 { Ok(()) } else { Err(process.stderr()) }
+    });
+    let fetching = fetching(&process);
+    assert_eq!(fetching.len(), 1, "{fetching:?}");
+    process.kill();
+    process.wait(DEADLINE);
+    await_end(&fetching);
+    assert!(part().is_some() && registry.ranges().is_empty(), "{:?}", registry.ranges());
+    registry.hurry();
+    succeeds(&site, &attack.command);
+    assert_eq!(fs::read(site.path("plugins/tides.wasm")).unwrap(), artifact.component);
+    let ranges = registry.ranges();
+    assert!(ranges.len() == 1 && !ranges[0].contains("=0-"), "{ranges:?}");
+    assert_eq!(leftovers(&site), [""; 0]);
 }

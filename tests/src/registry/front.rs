@@ -1,10 +1,12 @@
-//! A server in front of a registry, for what the registry of Debian lacks: it gives tokens to users with a password, and lists
-//! what refers to a manifest.
+//! A server in front of a registry, for what the registry of Debian lacks: it gives tokens to users with a password, lists what
+//! refers to a manifest, and is slow.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +24,21 @@ pub(super) enum Service {
     Referrers(Referrers),
     /// Tokens, for the user with this name and password.
     Tokens { key: Arc<TokenKey>, login: String },
+    /// A blob comes byte by byte after its first part.
+    Slow(Arc<Slowness>),
 }
+
+/// The state of a slow front.
+#[derive(Debug, Default)]
+pub(super) struct Slowness {
+    /// True if blobs come at their usual speed.
+    pub(super) is_over: AtomicBool,
+    /// The ranges of blobs that were asked for.
+    pub(super) ranges: Mutex<Vec<String>>,
+}
+
+/// The bytes of a blob that come at their usual speed.
+const FIRST: u64 = 256 * 1024;
 
 /// Starts a front of the registry at `behind`. Returns its port. Its threads end with the test process.
 pub(super) fn start(behind: SocketAddr, service: Service) -> u16 {
@@ -80,10 +96,22 @@ fn serve(client: TcpStream, behind: SocketAddr, service: &Service) -> Option<()>
     let length: u64 = header("content-length").map_or(0, |length| length.parse().unwrap_or(0));
     let mut registry = TcpStream::connect(behind).ok()?;
     let kept = head.trim_end().lines().filter(|line| !line.to_ascii_lowercase().starts_with("connection:"));
-    let head = kept.collect::<Vec<_>>().join("\r\n") + "\r\nConnection: close\r\n\r\n";
-    registry.write_all(head.as_bytes()).ok()?;
+    let sent = kept.collect::<Vec<_>>().join("\r\n") + "\r\nConnection: close\r\n\r\n";
+    registry.write_all(sent.as_bytes()).ok()?;
     std::io::copy(&mut reader.by_ref().take(length), &mut registry).ok()?;
     let mut client = reader.into_inner();
+    if let Service::Slow(slowness) = service
+        && path.contains("/blobs/")
+    {
+        let range = header("range").map(str::to_owned);
+        slowness.ranges.lock().unwrap_or_else(PoisonError::into_inner).extend(range);
+        std::io::copy(&mut (&mut registry).take(FIRST), &mut client).ok()?;
+        let mut byte = [0];
+        while !slowness.is_over.load(Ordering::Relaxed) && registry.read(&mut byte).ok()? > 0 {
+            client.write_all(&byte).ok()?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
     std::io::copy(&mut registry, &mut client).ok()?;
     client.shutdown(Shutdown::Both).ok()
 }
