@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
-use belljar_dist::{COMPANIONS, Packed, Request, TRIPLES, musl_triple};
+use belljar_dist::{COMPANIONS, Packed, PublishRequest, Request, TRIPLES, musl_triple};
 
 use crate::output;
 use crate::setup;
@@ -15,7 +15,7 @@ use crate::shell::{self, Shell};
 use crate::trial;
 
 const USAGE: &str = "cargo xtask dist [--target TRIPLE]... [--program FILE] [--providers DIR] [--output DIR] \
-    [--namespace NAME] [--repository URL]";
+    [--namespace NAME] [--repository URL] [--publish REGISTRY/NAMESPACE [--sign-key FILE]]";
 
 /// The cargo command that compiles C and links with Zig: one compiler for all targets, with musl of each in it.
 const ZIGBUILD: &str = "cargo-zigbuild@0.24.1";
@@ -38,12 +38,22 @@ struct Options {
     output: Option<PathBuf>,
     namespace: Option<String>,
     repository: Option<String>,
+    /// Publish the providers there, and pack nothing.
+    publish: Option<String>,
+    sign_key: Option<PathBuf>,
 }
 
 /// Compiles belljar, unless the options name a program, and writes the packages.
 pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Result<()> {
     let options = parse(arguments)?;
     let providers = options.providers.unwrap_or_else(|| shell.target.join("plugins"));
+    if let Some(namespace) = options.publish {
+        let program = options.program.unwrap_or_else(|| shell.target.join("release/belljar"));
+        let (root, key, repository) = (shell.root.clone(), options.sign_key, options.repository);
+        let request = PublishRequest { root, program, providers, namespace, key, repository };
+        belljar_dist::publish(&request)?.iter().for_each(|reference| output::line(&format!("published {reference}")));
+        return Ok(());
+    }
     let output = options.output.unwrap_or_else(|| shell.target.join("packages"));
     // Compiling takes many minutes; without these, packing would fail after that.
     belljar_dist::check_output(&output)?;
@@ -80,11 +90,19 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
             "--output" => options.output = Some(value()?.into()),
             "--namespace" => options.namespace = Some(value()?),
             "--repository" => options.repository = Some(value()?),
+            "--publish" => options.publish = Some(value()?),
+            "--sign-key" => options.sign_key = Some(std::path::absolute(value()?)?),
             other => bail!("no argument \"{other}\": {USAGE}"),
         }
     }
     if options.program.is_some() && !options.targets.is_empty() {
         bail!("--program names a program that is built already, so --target has no use: leave out one of them");
+    }
+    if options.publish.is_none() && options.sign_key.is_some() {
+        bail!("--sign-key signs what is published: name a registry with --publish");
+    }
+    if options.publish.is_some() && !options.targets.is_empty() {
+        bail!("--publish packs nothing, so --target has no use: leave out one of them");
     }
     Ok(options)
 }
@@ -197,6 +215,8 @@ mod tests {
             (&["--output"], "--output needs a value"),
             (&["--sign"], "no argument \"--sign\""),
             (&["--program", "a", "--target", TRIPLES[0]], "leave out one of them"),
+            (&["--publish", "ghcr.io/acme", "--target", TRIPLES[0]], "leave out one of them"),
+            (&["--sign-key", "acme.key"], "name a registry with --publish"),
         ] {
             let error = parsed(arguments).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -49,6 +49,7 @@ cargo xtask <verb>
   instructions  count the instructions of the hot paths, compare with the committed figures: [--accept | --prove]
   dist    pack belljar and its providers for Linux into target/packages: archives, .deb, OCI image, wheel, npm packages
           [--target TRIPLE]... [--program FILE] [--providers DIR] [--output DIR] [--namespace NAME] [--repository URL]
+          --publish REGISTRY/NAMESPACE [--sign-key FILE]: push the providers to a registry instead, with `belljar publish`
   sdk     pack the SDKs for authors of providers into target/sdk, for cargo, npm, pip, Go, C, C++, Zig: [--output DIR] [--repository URL]
   lint    rustfmt, clippy, rustdoc, cargo deny
   fuzz    run the fuzz targets under libFuzzer: [--target NAME] [--seconds N] [--keep]

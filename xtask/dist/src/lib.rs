@@ -1,5 +1,5 @@
 //! Packs a built belljar into installable packages, and the SDKs into packages for authors of providers. It compiles no program
-//! and publishes no package.
+//! and publishes no package; it publishes the providers.
 //!
 //! Each format is one module. All formats of belljar install the same tree of files; `sdk` has the formats of the SDKs. The bytes of a package depend only on the
 //! program, the providers, the files of the repository and the time in `SOURCE_DATE_EPOCH`.
@@ -15,6 +15,7 @@ mod oci;
 mod output;
 mod program;
 mod project;
+mod publish;
 mod registry;
 mod sbom;
 mod sdk;
@@ -33,6 +34,7 @@ use crate::program::Program;
 use crate::project::Project;
 use crate::tree::Tree;
 
+pub use crate::publish::{PublishRequest, publish};
 pub use crate::sdk::{SdkRequest, pack_sdks};
 pub use crate::target::{Architecture, TRIPLES, musl_triple};
 

@@ -14,5 +14,6 @@ mod common;
 mod contents;
 mod failures;
 mod install;
+mod publish;
 mod support;
 mod workflow;
