@@ -180,20 +180,19 @@ impl Registry {
         let answered =
             auth::answer(&mut self.client, challenge, (&self.image.repository, self.access), self.login.as_ref())
                 .await;
-        let answered = answered.map_err(|error| self.named(error))?;
+        let answered = answered.map_err(|error| self.named(&error))?;
         self.authorization = Some(answered.clone());
         self.client.send(Call { authorization: Some(answered), ..call }).await
     }
 
     /// Puts the name of the registry into the cure, so that it can be pasted.
-    fn named(&self, error: Box<Failure>) -> Box<Failure> {
-        let Failure { kind, problem, cure } = *error;
-        failure(kind, problem, cure.replace("REGISTRY", &self.image.registry))
+    fn named(&self, error: &Failure) -> Box<Failure> {
+        failure(error.kind, &error.problem, error.cure.replace("REGISTRY", &self.image.registry))
     }
 
     /// Why the registry does not answer with what was asked for.
     pub(crate) fn refusal(&self, answer: &Answer, what: &str) -> Box<Failure> {
-        self.named(self.unnamed_refusal(answer, what))
+        self.named(&self.unnamed_refusal(answer, what))
     }
 
     fn unnamed_refusal(&self, answer: &Answer, what: &str) -> Box<Failure> {

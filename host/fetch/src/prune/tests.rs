@@ -1,4 +1,5 @@
 //! Which files of the directory are removed.
+#![expect(clippy::disallowed_methods, reason = "the files of a test")]
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
