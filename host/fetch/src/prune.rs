@@ -45,7 +45,7 @@ fn read(directory: BorrowedFd<'_>, name: String) -> Option<OldFile> {
     let is_ours = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_part = match kind {
         "part" => true,
-        "wasm" => false,
+        "wasm" | "bundle" => false,
         _ => return None,
     };
     let meta = rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

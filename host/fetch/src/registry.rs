@@ -178,8 +178,7 @@ impl Registry {
         // Frees the connection for the next request.
         let _ = answer.body(MAX_DOCUMENT, "the error").await;
         let answered =
-            auth::answer(&mut self.client, challenge, (&self.image.repository, self.access), self.login.as_ref())
-                .await;
+            auth::answer(&mut self.client, challenge, (&self.image.repository, self.access), self.login.as_ref()).await;
         let answered = answered.map_err(|error| self.named(&error))?;
         self.authorization = Some(answered.clone());
         self.client.send(Call { authorization: Some(answered), ..call }).await

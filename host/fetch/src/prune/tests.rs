@@ -30,6 +30,7 @@ fn old_downloads_and_components_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let kept = [write(path, '1', "part", 6, 10), write(path, '2', "wasm", 29, 10)];
+    write(path, '5', "bundle", 31, 10);
     write(path, '3', "part", 8, 10);
     write(path, '4', "wasm", 31, 10);
     assert_eq!(pruned(path, MAX_BYTES), kept.into());
