@@ -322,7 +322,7 @@ fn hostile_registries_get_nothing_more_and_are_named() {
             "login wanted again and again",
             hostile(|_, _| Some(Reply::new(401, "{}").with("WWW-Authenticate", "Basic"))),
             Denied,
-            "does not show this to you",
+            "does not show \"acme/tides\" to you",
         ),
         (
             "tokens that are never enough",
