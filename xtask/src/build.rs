@@ -36,7 +36,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
 /// Builds belljar, and the programs beside it.
 pub(crate) fn host(shell: &Shell) -> Result<()> {
     let companions = COMPANIONS.iter().flat_map(|name| ["--package", name]);
-    shell::run(shell.cargo(["build", "--release", "--package", "belljar"]).args(companions))
+    shell::run(shell.cargo(["build", "--package", "belljar"]).args(companions).args(shell.profile()))
 }
 
 /// Builds one provider of `plugins/` that is written in Rust. Returns its path.
@@ -48,17 +48,14 @@ pub(crate) fn provider(shell: &Shell, name: &str) -> Result<PathBuf> {
 /// Builds everything, and also a belljar whose guards can be switched off. Returns the path of the latter.
 pub(crate) fn unguarded(shell: &Shell) -> Result<PathBuf> {
     let unguarded = unguarded_program(shell, &[])?;
-    // `target/release/belljar` must be the one with guards: tests and demo use it.
+    // The program in the directory of the profile must be the one with guards: tests and demo use it.
     run(shell)?;
     Ok(unguarded)
 }
 
-/// The argument of cargo that compiles belljar quickly.
-const UNOPTIMIZED: [&str; 2] = ["--config", "profile.release.package.belljar.opt-level=0"];
-
 /// Builds a belljar whose workers a test can take over, not optimised, and then belljar.
 pub(crate) fn host_and_unguarded(shell: &Shell) -> Result<()> {
-    unguarded_program(shell, &UNOPTIMIZED)?;
+    unguarded_program(shell, &shell.unoptimized())?;
     host(shell)
 }
 
@@ -67,13 +64,13 @@ pub(crate) fn unguarded_path(shell: &Shell) -> PathBuf {
     shell.target.join("unguarded/belljar")
 }
 
-/// Builds a belljar whose guards can be switched off. Leaves it also at `target/release/belljar`.
-fn unguarded_program(shell: &Shell, options: &[&str]) -> Result<PathBuf> {
-    let mut cargo = shell.cargo(["build", "--release", "--package", "belljar", "--features", "unguarded"]);
-    shell::run(cargo.args(options))?;
+/// Builds a belljar whose guards can be switched off. Leaves it also in the directory of the profile.
+fn unguarded_program(shell: &Shell, options: &[String]) -> Result<PathBuf> {
+    let mut cargo = shell.cargo(["build", "--package", "belljar", "--features", "unguarded"]);
+    shell::run(cargo.args(shell.profile()).args(options))?;
     let unguarded = unguarded_path(shell);
     fs::create_dir_all(shell.target.join("unguarded"))?;
-    fs::copy(shell.target.join("release/belljar"), &unguarded)?;
+    fs::copy(shell.built("belljar"), &unguarded)?;
     Ok(unguarded)
 }
 
@@ -190,7 +187,7 @@ fn projects(shell: &Shell, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         // In a Rust provider, a macro writes the declared needs into the component.
         let needs = project.join("needs.toml");
         if needs.is_file() {
-            let belljar = shell.target.join("release/belljar");
+            let belljar = shell.built("belljar");
             shell::run_quietly(shell.program(&belljar).arg("declare").arg(&built).arg(&needs))?;
         }
         let bytes = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;

@@ -39,7 +39,8 @@ pub(crate) fn isolated(shell: &Shell) -> Result<()> {
     let unguarded = build::unguarded(shell)?;
     for isolation in ["none", "mount"] {
         for tests in ["integration", "hostile"] {
-            let mut cargo = shell.cargo(["test", "--release", "--package", "belljar-tests", "--test", tests, "--"]);
+            let mut cargo = shell.cargo(["test"]);
+            cargo.args(shell.profile()).args(["--package", "belljar-tests", "--test", tests, "--"]);
             // Skip the areas about clients and languages. They do not test how a call enters the sandbox.
             for area in ["clients::", "conformance::", "languages::"].iter().filter(|_| tests == "integration") {
                 cargo.args(["--skip", area]);
@@ -53,8 +54,9 @@ pub(crate) fn isolated(shell: &Shell) -> Result<()> {
 }
 
 fn program(shell: &Shell, arguments: &[&str]) -> Result<()> {
-    let mut cargo = shell.cargo(["test", "--release", "--package", "belljar-tests", "--test", "hostile", "--"]);
-    shell::run(cargo.args(arguments).env("BELLJAR_TEST_TARGET", &shell.target))
+    let mut cargo = shell.cargo(["test", "--package", "belljar-tests", "--test", "hostile"]);
+    cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_TEST_HOST", shell.built("belljar"));
+    shell::run(cargo.args(shell.profile()).arg("--").args(arguments))
 }
 
 /// `text` with another table between the marks.

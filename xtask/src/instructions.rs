@@ -123,8 +123,8 @@ enum Waste {
 
 /// Builds the program and runs it under valgrind. Returns the median of each figure for each path, in the program's order.
 fn count(shell: &Shell, waste: Waste) -> Result<Vec<(String, Figures)>> {
-    shell::run(&mut shell.cargo(["build", "--release", "--quiet", "--package", "belljar-instructions"]))?;
-    let program = shell.target.join("release/instructions");
+    shell::run(shell.cargo(["build", "--quiet", "--package", "belljar-instructions"]).args(shell.profile()))?;
+    let program = shell.built("instructions");
     let dumps = dumps(shell);
     if dumps.exists() {
         fs::remove_dir_all(&dumps)?;

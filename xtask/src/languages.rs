@@ -55,7 +55,7 @@ const HTTP_WORDS: [(&str, &[&str]); 5] = [
 pub(crate) fn run(shell: &Shell) -> Result<String> {
     let place = shell.target.join("languages");
     fs::create_dir_all(&place)?;
-    let belljar = shell.target.join("release/belljar");
+    let belljar = shell.built("belljar");
     let listed = shell::capture(shell.program(&belljar).args(["new", "--list", "--json"]))?;
     let listed: Value = serde_json::from_str(&listed)?;
     let languages = listed["languages"].as_array().context("belljar lists its languages")?;

@@ -32,11 +32,13 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
     // The same profile everywhere: rustdoc uses the dependencies that clippy has checked.
     report.step("clippy", || {
         // The hostile table is no default target.
-        let mut clippy = shell.cargo(["clippy", "--release", "--all-targets", "--test", "hostile", "--quiet"]);
+        let mut clippy = shell.cargo(["clippy", "--all-targets", "--test", "hostile", "--quiet"]);
+        clippy.args(shell.profile());
         shell::run(clippy.args(Part::Host.packages(shell)?).args(["--", "--deny", "warnings"]))
     });
     report.step("rustdoc", || {
-        let mut doc = shell.cargo(["doc", "--release", "--no-deps", "--quiet"]);
+        let mut doc = shell.cargo(["doc", "--no-deps", "--quiet"]);
+        doc.args(shell.profile());
         shell::run(doc.args(Part::Host.packages(shell)?).env("RUSTDOCFLAGS", "--deny warnings"))
     });
 }

@@ -23,10 +23,8 @@ const LANDLOCK: &str = "landlock";
 /// The profile of the quick tier: belljar is compiled again in seconds.
 const QUICK: &str = "quick";
 
-/// The arguments of `cargo test` that select the unit tests of belljar. They run for seconds, so they are not optimised;
-/// the program is compiled in its own level.
-const UNIT_TESTS: [&str; 5] =
-    ["--config", "profile.release.package.belljar.opt-level=0", "--package", "belljar", "--lib"];
+/// The arguments of `cargo test` that select the unit tests of belljar.
+const UNIT_TESTS: [&str; 3] = ["--package", "belljar", "--lib"];
 
 /// The arguments of `cargo test` that select the examples in belljar's documentation.
 const EXAMPLES: [&str; 3] = ["--package", "belljar", "--doc"];
@@ -127,7 +125,7 @@ fn ci(shell: &Shell, report: &mut Report) {
     report.noted_step("hostile rows", || {
         made.tests.wait("belljar and its tests")?;
         made.components.wait("the components")?;
-        let mut cargo = shell.cargo(["test", "--release"]);
+        let mut cargo = cargo_test(shell, []);
         counted(shell, cargo.args(Part::Host.packages(shell)?).args(HOSTILE), "")
     });
 }
@@ -150,9 +148,9 @@ fn host(shell: &Shell, report: &mut Report, made: &Made) {
     report.step("build of belljar", || build::host_and_unguarded(shell));
     made.belljar.report_result(!report.failed());
     report.step("build of the tests", || {
-        let build = || shell.cargo(["test", "--release", "--no-run", "--quiet"]);
+        let build = || cargo_test(shell, ["--no-run", "--quiet"]);
         shell::run(build().args(Part::Host.packages(shell)?).args(WITHOUT_BELLJAR))?;
-        shell::run(build().args(UNIT_TESTS))?;
+        shell::run(build().args(shell.unoptimized()).args(UNIT_TESTS))?;
         shell::run(build().args(Part::Host.packages(shell)?).args(HOSTILE))
     });
     made.tests.report_result(!report.failed());
@@ -165,8 +163,9 @@ fn host(shell: &Shell, report: &mut Report, made: &Made) {
     }
     report.noted_step("unit tests", || {
         made.tests.wait("belljar and its tests")?;
-        let test = || shell.cargo(["test", "--release", "--no-fail-fast"]);
-        let unit = counted(shell, test().args(UNIT_TESTS), "")?;
+        let test = || cargo_test(shell, ["--no-fail-fast"]);
+        // They run for seconds, so they are not optimised.
+        let unit = counted(shell, test().args(shell.unoptimized()).args(UNIT_TESTS), "")?;
         let examples = counted(shell, test().args(EXAMPLES), "")?;
         Ok(format!("{unit}; examples: {examples}"))
     });
@@ -175,7 +174,7 @@ fn host(shell: &Shell, report: &mut Report, made: &Made) {
         made.components.wait("the components")?;
         let missing = made.missing.get().into_iter().flatten();
         let skipped: Vec<_> = missing.map(|missing| missing.family).chain(landlock).collect();
-        let mut cargo = shell.cargo(["test", "--release", "--no-fail-fast"]);
+        let mut cargo = cargo_test(shell, ["--no-fail-fast"]);
         cargo.env("BELLJAR_TEST_UNGUARDED", build::unguarded_path(shell));
         counted(shell, cargo.args(Part::Host.packages(shell)?).args(WITHOUT_BELLJAR), &skipped.join(","))
     });
@@ -235,6 +234,13 @@ fn components(shell: &Shell, report: &mut Report, made: &Made) {
     });
     lint::components(shell, report);
     lint::dependencies(shell, report);
+}
+
+/// `cargo test` in the profile of the tests, with the program of that profile.
+fn cargo_test<const N: usize>(shell: &Shell, arguments: [&str; N]) -> Command {
+    let mut cargo = shell.cargo(["test"]);
+    cargo.args(shell.profile()).args(arguments).env("BELLJAR_TEST_HOST", shell.built("belljar"));
+    cargo
 }
 
 /// Runs a command that runs tests. Returns how many passed; the error names those that failed.
