@@ -108,7 +108,7 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
     }
     build_benches(shell, &[])?;
     // Users install a belljar of the `dist` profile. The programs for comparison are built with the same profile.
-    let programs = ["belljar", "belljar-join", "belljar-fetch", "native", FLOOR].map(|name| ["--bin", name]);
+    let programs = ["belljar", "belljar-join", "belljar-fetch", "bare", "native", FLOOR].map(|name| ["--bin", name]);
     let mut command = shell.cargo([
         "build",
         "--profile",

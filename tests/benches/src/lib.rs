@@ -3,6 +3,7 @@
 //! Other programs disturb the measurements. So each round of a bench measures all cases, one after the other, and the
 //! bench compares the medians of their processor times. No bench asserts a figure.
 
+pub mod bare_engine;
 pub mod plot;
 pub mod tree;
 
@@ -34,9 +35,10 @@ pub fn thread_cpu() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()
 }
 
-/// [`cpu_time`](belljar_tests::process::cpu_time) in nanoseconds.
+/// The processor time of the living threads of a process and of all that it started, in nanoseconds. belljar's calls run in
+/// worker processes.
 pub fn process_cpu(pid: u32) -> u64 {
-    u64::try_from(belljar_tests::process::cpu_time(pid).as_nanos()).unwrap_or(u64::MAX)
+    tree::CpuSnapshot::of(pid).total()
 }
 
 /// The samples of one row, one for each round.

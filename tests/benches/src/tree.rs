@@ -13,7 +13,7 @@ impl CpuSnapshot {
     /// Measures the process `root` and its descendants now.
     pub fn of(root: u32) -> CpuSnapshot {
         let mut threads = HashMap::new();
-        for pid in descendants(root) {
+        for pid in processes(root) {
             for thread in numbers(&format!("/proc/{pid}/task")) {
                 let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
                 if let Some(nanos) = stat.split(' ').next().and_then(|field| field.parse().ok()) {
@@ -22,6 +22,11 @@ impl CpuSnapshot {
             }
         }
         CpuSnapshot(threads)
+    }
+
+    /// The processor time of all threads so far, in nanoseconds. Lacks the time of threads that have ended.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
     }
 
     /// The processor time from `earlier` to this moment, in nanoseconds. Lacks the time of threads that ended
@@ -41,11 +46,11 @@ pub fn ticks(root: u32) -> u64 {
         // utime, stime, cutime and cstime are the fields 14 to 17. `all` begins with field 3.
         Some(all.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum::<u64>())
     };
-    descendants(root).into_iter().filter_map(one).sum::<u64>() * TICK
+    processes(root).into_iter().filter_map(one).sum::<u64>() * TICK
 }
 
 /// The process `root` and all its descendants.
-fn descendants(root: u32) -> Vec<u32> {
+pub fn processes(root: u32) -> Vec<u32> {
     let parent = |pid: u32| Some((pid, fields(pid)?.get(1)?.parse::<u32>().ok()?));
     let parents: Vec<(u32, u32)> = numbers("/proc").into_iter().filter_map(parent).collect();
     let mut all = vec![root];

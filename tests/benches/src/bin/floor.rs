@@ -26,109 +26,15 @@ use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
 use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox};
 use belljar::telemetry::{LineChain, RecordFormat, Sink};
+use belljar_benches::bare_engine::{BareEngine, Settings};
 use belljar_benches::{Record, Samples, process_cpu, sandbox_options, thread_cpu};
 use belljar_figures::tables;
 use belljar_tests::{Client, Era, Site, Wire};
 use tokio::runtime::{Builder, Runtime};
-use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-
-mod bindings {
-    wasmtime::component::bindgen!({ path: "../../wit", world: "belljar:provider/provider", exports: { default: async } });
-}
+use wasmtime_wasi::WasiCtx;
 
 /// The most calls at once. The bench creates all permits of a round before the round begins.
 const AT_ONCE: u32 = 1000;
-
-/// The data of a store without grants and limits.
-struct Data {
-    wasi: WasiCtx,
-    table: ResourceTable,
-}
-
-impl WasiView for Data {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
-/// The engine, wasmtime, without belljar.
-struct BareEngine {
-    engine: Engine,
-    pre: bindings::ProviderPre<Data>,
-    is_metered: bool,
-}
-
-/// The settings of wasmtime.
-#[derive(Clone, Copy)]
-enum Settings {
-    /// The settings of belljar.
-    Tuned,
-    /// The settings of belljar without fuel and epochs.
-    Unmetered,
-    /// wasmtime's pool with its default settings.
-    Stock,
-}
-
-impl BareEngine {
-    fn new(wasm: &[u8], settings: Settings) -> Self {
-        let is_metered = !matches!(settings, Settings::Unmetered);
-        let mut config = Config::new();
-        let mut pool = PoolingAllocationConfig::new();
-        if !matches!(settings, Settings::Stock) {
-            let keep = if PoolingAllocationConfig::is_pagemap_scan_available() { 2 << 20 } else { 64 << 10 };
-            pool.linear_memory_keep_resident(keep)
-                .table_keep_resident(64 << 10)
-                .decommit_batch_size(1)
-                .pagemap_scan(Enabled::Auto);
-        }
-        config.consume_fuel(is_metered).epoch_interruption(is_metered).max_wasm_stack(512 << 10);
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-        let engine = Engine::new(&config).expect("an engine");
-        let component = Component::from_binary(&engine, wasm).expect("a component");
-        let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI");
-        let pre: InstancePre<Data> = linker.instantiate_pre(&component).expect("the imports of a provider");
-        let pre = bindings::ProviderPre::new(pre).expect("a provider");
-        Self { engine, pre, is_metered }
-    }
-
-    fn store(&self, wasi: WasiCtx) -> Store<Data> {
-        let mut store = Store::new(&self.engine, Data { wasi, table: ResourceTable::new() });
-        if self.is_metered {
-            store.set_fuel(u64::MAX).expect("fuel is counted");
-            store.set_epoch_deadline(u64::MAX / 2);
-        }
-        store
-    }
-
-    /// Creates an instance for several reads.
-    async fn live(&self) -> LiveInstance {
-        let mut store = self.store(WasiCtx::builder().build());
-        let instance = self.pre.instantiate_async(&mut store).await.expect("an instance");
-        LiveInstance { store, instance }
-    }
-
-    /// Creates an instance for one read.
-    async fn read(&self, reference: &String) {
-        self.live().await.read(reference).await;
-    }
-}
-
-/// An instance with its store.
-struct LiveInstance {
-    store: Store<Data>,
-    instance: bindings::Provider,
-}
-
-impl LiveInstance {
-    async fn read(&mut self, reference: &String) {
-        let provider = self.instance.belljar_provider_resource_provider();
-        let reading = provider.call_read(&mut self.store, reference).await.expect("no trap").expect("a reading");
-        assert_eq!(reading.contents.len(), 1);
-    }
-}
 
 /// The layers of belljar below the transports.
 struct BelljarLayers {
@@ -279,10 +185,9 @@ fn steps(record: &mut Record, on: &Runtime, bare: &BareEngine, rounds: u32) {
                 let mut at = [Instant::now(); 6];
                 let wasi = WasiCtx::builder().build();
                 at[1] = Instant::now();
-                let mut store = bare.store(wasi);
+                let store = bare.store(wasi);
                 at[2] = Instant::now();
-                let instance = bare.pre.instantiate_async(&mut store).await.expect("an instance");
-                let mut live = LiveInstance { store, instance };
+                let mut live = bare.instantiate(store).await;
                 at[3] = Instant::now();
                 live.read(&reference).await;
                 at[4] = Instant::now();
@@ -335,11 +240,13 @@ fn main() {
         [Settings::Tuned, Settings::Unmetered, Settings::Stock].map(|settings| BareEngine::new(&wasm, settings));
     let layers = &on.block_on(BelljarLayers::new(&wasm));
     let caller = &Caller::new(authenticate(Evidence::OwnUser), "cli");
-    let site = Site::new();
-    site.mount_as("guest_sized", "sized.wasm");
-    // Write the audit record, as in production.
-    site.config("audit = \"audit.jsonl\"\n[mounts.sized.limits]\ncpu = \"10000%\"\n");
+    // Each read runs in belljar's own process, as the rows of this process do, and is recorded, as in production.
+    let config = "audit = \"audit.jsonl\"\n[mounts.sized]\ncache = \"off\"\nlimits = { cpu = \"10000%\" }\n";
+    let site = served("none", config);
     let server = site.http();
+    // The default: a worker process.
+    let apart = served("shared", config);
+    let apart_server = apart.http();
     let mut record = Record::new();
     for (label, reference, operations) in [("1 KiB", "text/1024", 400u32), ("1 MiB", "text/1048576", 20)] {
         let uri = format!("belljar://sized/{reference}");
@@ -348,12 +255,14 @@ fn main() {
         let live = &tokio::sync::Mutex::new(on.block_on(tuned.live()));
         let mut stdio = site.stdio(Era::Stateless);
         let pid = stdio.wire().process.id();
+        let mut apart_stdio = apart.stdio(Era::Stateless);
+        let apart_pid = apart_stdio.wire().process.id();
         let mut older = site.stdio(Era::Session);
         let older_pid = older.wire().process.id();
         let mut cases = vec![
-            Case::in_process("bare engine", &on, || tuned.read(reference_text)),
-            Case::in_process("live instance", &on, async || live.lock().await.read(reference_text).await),
-            Case::in_process("stock pooling", &on, || stock.read(reference_text)),
+            Case::in_process("bare engine", &on, async || drop(tuned.read(reference_text).await)),
+            Case::in_process("live instance", &on, async || drop(live.lock().await.read(reference_text).await)),
+            Case::in_process("stock pooling", &on, async || drop(stock.read(reference_text).await)),
             Case::in_process("limits", &on, async || drop(layers.admit(request).await)),
             Case::new("Sandbox::call", |times| {
                 on.block_on(async {
@@ -373,6 +282,13 @@ fn main() {
             Case::in_process("Gateway::read", &on, async || assert!(layers.gateway.read(caller, uri).await.is_ok())),
             Case::of_server("stdio", stdio, pid, uri.to_owned()),
             Case::of_server("HTTP", server.client(Era::Stateless), server.process.id(), uri.to_owned()),
+            Case::of_server("stdio, in a worker", apart_stdio, apart_pid, uri.to_owned()),
+            Case::of_server(
+                "HTTP, in a worker",
+                apart_server.client(Era::Stateless),
+                apart_server.process.id(),
+                uri.to_owned(),
+            ),
             // belljar itself dispatches stateless requests. rmcp dispatches the requests of sessions.
             Case::of_server("stdio, a session", older, older_pid, uri.to_owned()),
             Case::of_server("HTTP, a session", server.client(Era::Session), server.process.id(), uri.to_owned()),
@@ -398,7 +314,7 @@ fn main() {
     for (what, reference) in MILLISECONDS {
         let (reference, uri) = (&reference.to_owned(), &format!("belljar://sized/{reference}"));
         let mut both = [
-            Case::in_process("off", &on, || unmetered.read(reference)),
+            Case::in_process("off", &on, async || drop(unmetered.read(reference).await)),
             Case::in_process("on", &on, async || assert!(layers.gateway.read(caller, uri).await.is_ok())),
         ];
         measure(&mut both, rounds, 20);
@@ -408,6 +324,14 @@ fn main() {
         println!("\n{}", tables::group(&record, group));
     }
     record.hand_over().expect("a file that can be written");
+}
+
+/// A site with one mount, whose calls run in this kind of process.
+fn served(isolation: &str, config: &str) -> Site {
+    let site = Site::new();
+    site.mount_as("guest_sized", "sized.wasm");
+    site.config(&format!("isolation = {isolation:?}\n{config}"));
+    site
 }
 
 /// The number of rows that measure this process. They are the first rows.

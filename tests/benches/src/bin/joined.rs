@@ -11,7 +11,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio as Pipe};
 use std::time::Instant;
 
-use belljar_benches::{Record, Samples, process_cpu, row};
+use belljar_benches::{Record, Samples, process_cpu, row, tree};
 use belljar_tests::{Client, Era, Site, Stdio, places};
 use serde_json::json;
 
@@ -66,21 +66,6 @@ fn client(site: &Site, is_alone: bool) -> Client<Stdio> {
     Client::start(site.command(site.arguments(verb)), Era::Session)
 }
 
-/// The processes that this one started, and those that they started.
-fn tree(pid: u32) -> Vec<u32> {
-    let mut all = vec![pid];
-    let mut next = 0;
-    while let Some(parent) = all.get(next).copied() {
-        next += 1;
-        let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
-        let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-        all.extend(
-            children.flat_map(|ids| ids.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>()),
-        );
-    }
-    all
-}
-
 /// A line of `/proc/PID/smaps_rollup`, in KiB.
 fn smaps(pid: u32, name: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
@@ -91,7 +76,7 @@ fn smaps(pid: u32, name: &str) -> u64 {
 /// The share in memory of these processes and of all that they started, in MiB.
 #[expect(clippy::cast_precision_loss, reason = "KiB far below 2^52")]
 fn shares(pids: &[u32]) -> f64 {
-    let all = pids.iter().flat_map(|pid| tree(*pid)).map(|pid| smaps(pid, "Pss:")).sum::<u64>();
+    let all = pids.iter().flat_map(|pid| tree::processes(*pid)).map(|pid| smaps(pid, "Pss:")).sum::<u64>();
     all as f64 / 1024.0
 }
 

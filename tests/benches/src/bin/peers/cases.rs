@@ -41,6 +41,9 @@ pub(crate) struct Case {
 /// The size of the large bodies.
 pub(crate) const LARGE: usize = 1 << 20;
 
+/// The size of the largest body. Only servers in Rust are asked for it.
+pub(crate) const HUGE: usize = 8 << 20;
+
 const fn case(transport: Transport, operation: Operation, operations: u32) -> Case {
     Case { transport, operation, is_older: false, clients: 1, operations }
 }
@@ -56,7 +59,7 @@ const fn crowd(case: Case) -> Case {
 }
 
 /// All groups, in the order of the table.
-pub(crate) const CASES: [Case; 16] = {
+pub(crate) const CASES: [Case; 18] = {
     use Operation::{Blob, File, List, Text};
     use Transport::{Http, Stdio};
     [
@@ -66,6 +69,7 @@ pub(crate) const CASES: [Case; 16] = {
         older(crowd(case(Http, Text(1024), 600))),
         case(Http, Text(64 << 10), 100),
         case(Http, Text(LARGE), 16),
+        case(Http, Text(HUGE), 4),
         case(Http, Blob(LARGE), 16),
         case(Http, File, 200),
         case(Http, List, 100),
@@ -74,6 +78,7 @@ pub(crate) const CASES: [Case; 16] = {
         older(case(Stdio, Text(1024), 600)),
         case(Stdio, Text(64 << 10), 100),
         case(Stdio, Text(LARGE), 16),
+        case(Stdio, Text(HUGE), 4),
         case(Stdio, File, 200),
         case(Stdio, List, 100),
     ]
@@ -89,6 +94,7 @@ impl Case {
         let name = match self.operation {
             Operation::Text(1024) => "1 KiB text",
             Operation::Text(LARGE) => "1 MiB text",
+            Operation::Text(HUGE) => "8 MiB text",
             Operation::Text(_) => "64 KiB text",
             Operation::Blob(_) => "1 MiB blob",
             Operation::File => "4 KiB file",
@@ -106,7 +112,8 @@ impl Case {
     /// The servers that support the operation, belljar first.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         let case = *self;
-        Kind::ALL.into_iter().filter(move |kind| kind.request(case.operation, 0).is_some())
+        let speaks = move |kind: &Kind| !(case.is_older && matches!(kind, Kind::Bare | Kind::Limit));
+        Kind::ALL.into_iter().filter(speaks).filter(move |kind| kind.request(case.operation, 0).is_some())
     }
 
     /// The era of the requests to `kind`.
@@ -118,6 +125,7 @@ impl Case {
     pub(crate) fn warm(&self) -> u32 {
         match self.operation {
             Operation::Text(LARGE) | Operation::Blob(_) => 60,
+            Operation::Text(HUGE) => 10,
             _ => 1000,
         }
     }

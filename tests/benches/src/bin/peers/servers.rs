@@ -8,7 +8,7 @@ use belljar_benches::names;
 use belljar_tests::{Era, Process, Server, Site, places};
 use serde_json::{Value, json};
 
-use crate::cases::{Case, Operation, Transport};
+use crate::cases::{Case, HUGE, Operation, Transport};
 
 /// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +16,10 @@ pub(crate) enum Kind {
     Belljar,
     /// With `isolation = "none"`.
     Unisolated,
+    /// The least: hyper, or one loop.
+    Bare,
+    /// The same with a guest.
+    Limit,
     Native,
     FastMcp,
     Sdk,
@@ -47,14 +51,25 @@ pub(crate) struct Place {
 
 impl Kind {
     /// All servers, in the order of the table.
-    pub(crate) const ALL: [Kind; 7] =
-        [Kind::Belljar, Kind::Unisolated, Kind::Native, Kind::FastMcp, Kind::Sdk, Kind::Everything, Kind::Filesystem];
+    pub(crate) const ALL: [Kind; 9] = [
+        Kind::Belljar,
+        Kind::Unisolated,
+        Kind::Bare,
+        Kind::Limit,
+        Kind::Native,
+        Kind::FastMcp,
+        Kind::Sdk,
+        Kind::Everything,
+        Kind::Filesystem,
+    ];
 
     /// The name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Belljar => names::BELLJAR,
             Kind::Unisolated => names::UNISOLATED,
+            Kind::Bare => names::BARE,
+            Kind::Limit => names::LIMIT,
             Kind::Native => names::NATIVE,
             Kind::FastMcp => names::FASTMCP,
             Kind::Sdk => names::SDK,
@@ -76,6 +91,10 @@ impl Kind {
         let note = match self {
             Kind::Belljar => "a fresh sandbox for every read, no answer kept, every call on record",
             Kind::Unisolated => "the same, but providers run in belljar's own process: no worker processes",
+            Kind::Bare => "hyper alone, or one loop over a pipe: it parses the request and writes the same answer",
+            Kind::Limit => {
+                "the same, and each read runs the guest in an instance of its own, on wasmtime alone: the least that a fresh sandbox for each read can cost"
+            }
             Kind::Native => "the same SDK with its answers built in, no sandbox, no limits, no record",
             Kind::FastMcp => {
                 "static resources made once, stateless HTTP (in the older era with sessions, which cost less) with JSON answers, no log of requests"
@@ -102,6 +121,8 @@ impl Kind {
         let list = json!({ "method": "resources/list", "params": {} });
         match (self, operation) {
             (Kind::Unisolated, Operation::List) => None,
+            (Kind::Bare | Kind::Limit, Operation::Text(size)) => read(format!("belljar://sized/text/{zeros}{size}")),
+            (Kind::Bare | Kind::Limit, _) => None,
             (Kind::Filesystem, Operation::File) => Some(json!({ "method": "tools/call" })),
             (Kind::Filesystem, _) => None,
             (Kind::Everything, Operation::Text(1024)) => {
@@ -118,6 +139,7 @@ impl Kind {
             (Kind::Belljar | Kind::Unisolated | Kind::Native, Operation::File) => {
                 read("belljar://files/page.txt".to_owned())
             }
+            (Kind::FastMcp | Kind::Sdk, Operation::Text(HUGE)) => None,
             (Kind::FastMcp | Kind::Sdk, Operation::Text(size)) => read(format!("bench://text/{size}")),
             (Kind::FastMcp | Kind::Sdk, Operation::Blob(size)) => read(format!("bench://blob/{size}")),
             (Kind::FastMcp | Kind::Sdk, Operation::File) => read("bench://file".to_owned()),
@@ -147,7 +169,7 @@ impl Place {
             own.mount_as("guest_sized", "sized.wasm");
             own.mount("files");
             own.config(&format!(
-                "{isolation}audit = {:?}\n[mounts.sized]\ncache = \"off\"\n[mounts.files]\ncache = \"off\"\nfs = {{ \"/data\" = {:?} }}\n",
+                "{isolation}audit = {:?}\n[limits]\nresult = \"16MiB\"\nmemory = \"128MiB\"\n[mounts.sized]\ncache = \"off\"\n[mounts.files]\ncache = \"off\"\nfs = {{ \"/data\" = {:?} }}\n",
                 own.path("audit.jsonl"),
                 site.path("data")
             ));
@@ -164,7 +186,8 @@ impl Place {
     pub(crate) fn lacks(&self, kind: Kind) -> Option<String> {
         let needs = match kind {
             Kind::Belljar | Kind::Unisolated => return None,
-            Kind::Native => native(),
+            Kind::Bare | Kind::Limit => beside("bare"),
+            Kind::Native => beside("native"),
             Kind::FastMcp => python(),
             Kind::Sdk | Kind::Everything | Kind::Filesystem => node(),
         };
@@ -177,6 +200,7 @@ impl Place {
         match kind {
             Kind::Belljar => site.command(site.arguments(&["serve"])),
             Kind::Unisolated => self.unisolated.command(self.unisolated.arguments(&["serve"])),
+            Kind::Bare | Kind::Limit => bare(kind),
             Kind::Native => self.native(),
             Kind::FastMcp => self.python(variant, &["stdio".to_owned(), self.file()]),
             Kind::Sdk => self.node("server.mjs", &["stdio".to_owned(), self.file()]),
@@ -194,8 +218,8 @@ impl Place {
         match kind {
             Kind::Belljar => site.http(),
             Kind::Unisolated => self.unisolated.http(),
-            Kind::Native => {
-                let mut command = self.native();
+            Kind::Native | Kind::Bare | Kind::Limit => {
+                let mut command = if kind == Kind::Native { self.native() } else { bare(kind) };
                 command.arg("--http");
                 Server::start(command)
             }
@@ -227,7 +251,7 @@ impl Place {
     }
 
     fn native(&self) -> Command {
-        let mut command = Command::new(native());
+        let mut command = Command::new(beside("native"));
         command.arg("--file").arg(&self.file);
         command
     }
@@ -266,9 +290,18 @@ pub(crate) fn peers() -> PathBuf {
     places::repository().join("tests/benches/peers")
 }
 
-/// The path of the server without a sandbox, `native.rs`. Cargo builds it together with this program.
-fn native() -> PathBuf {
-    places::host().with_file_name("native")
+/// The path of a server of this package. `cargo xtask bench` builds it with belljar, in the same profile.
+fn beside(name: &str) -> PathBuf {
+    places::host().with_file_name(name)
+}
+
+/// The command of the server without a framework.
+fn bare(kind: Kind) -> Command {
+    let mut command = Command::new(beside("bare"));
+    if kind == Kind::Limit {
+        command.arg("--engine").arg(places::component("guest_sized"));
+    }
+    command
 }
 
 /// The path of the Python interpreter with FastMCP.

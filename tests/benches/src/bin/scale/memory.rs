@@ -2,22 +2,26 @@
 
 use std::fs;
 
-use belljar_benches::Record;
+use belljar_benches::{Record, tree};
 use belljar_tests::{Client, Era, Stdio};
 
 use crate::site;
 
-/// Resident memory in KiB: the total, the anonymous part (`RssAnon`), and the pages of files (`RssFile`). The kernel
+/// Resident memory in KiB of belljar and of its worker processes: the total, the anonymous part (`RssAnon`), and the pages of files (`RssFile`). The kernel
 /// can drop pages of files and read them again.
 #[derive(Clone, Copy)]
 struct Resident([f64; 3]);
 
 fn resident(client: &mut Client<Stdio>) -> Resident {
-    let status = fs::read_to_string(format!("/proc/{}/status", client.wire().process.id())).expect("the process runs");
-    Resident(["VmRSS:", "RssAnon:", "RssFile:"].map(|name| {
-        let field = status.lines().find_map(|line| line.strip_prefix(name));
-        field.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("a size in KiB")
-    }))
+    let of = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
+        ["VmRSS:", "RssAnon:", "RssFile:"].map(|name| {
+            let field = status.lines().find_map(|line| line.strip_prefix(name));
+            field.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok()).expect("a size in KiB")
+        })
+    };
+    let all = tree::processes(client.wire().process.id()).into_iter().map(of);
+    Resident(all.fold([0.0; 3], |[a, b, c], [x, y, z]| [a + x, b + y, c + z]))
 }
 
 /// The memory of a host with `count` different components: after loading, after listing, and after a read from each.
