@@ -45,8 +45,10 @@ mod read;
 mod releases;
 mod remove;
 mod revoke;
+mod revoked;
 mod rounds;
 mod schema;
+mod search;
 mod serve_files;
 mod set;
 mod skills;
@@ -220,6 +222,7 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Add { add } => add::run(&add),
         Verb::Remove { at, mount, write } => remove::run(&at, &mount, write),
         Verb::Upgrade { upgrade } => upgrade::run(&upgrade),
+        Verb::Search { search } => search::run(&search),
         Verb::Outdated { at, json } => outdated::run(&at, json),
         Verb::Verify { at, json } => verify::run(&at, json),
         Verb::Why { at, mount, json } => why::run(&at, &mount, json),

@@ -23,6 +23,7 @@ mod one_or_more;
 mod replicas;
 mod rules;
 pub mod schema;
+mod search;
 pub mod serve;
 mod settings;
 mod trace;
@@ -63,12 +64,13 @@ use network::NetworkTable;
 use replicas::ReplicasTable;
 pub use replicas::{ReplicasConfig, ReplicasProblem, StoreConfig, StoreUrl, StoreUrlError};
 use rules::RuleTables;
+pub use search::{IndexConfig, IndexProblem};
 use serve::ServeConfig;
 pub use settings::{Ask, Isolation, Wall};
 use settings::{CALLS, LIST_TIME, TOTAL_MEMORY};
 pub use trace::TraceConfig;
 use trace::TraceTable;
-pub use trust::{SignerConfig, SignerProblem, TrustConfig, TrustedSigner};
+pub use trust::{OnRevoked, SignerConfig, SignerProblem, TrustConfig, TrustedSigner};
 
 /// The file name that belljar looks for in the working directory.
 pub const FILE: &str = belljar_join::FILE;
@@ -120,6 +122,8 @@ pub struct Config {
     pub trace: Option<TraceConfig>,
     /// Who may sign the components that are fetched.
     pub trust: TrustConfig,
+    /// Where `belljar search` looks.
+    pub search: Vec<IndexConfig>,
     /// Several belljars behind one address. None: this one is alone.
     pub replicas: Option<ReplicasConfig>,
     /// The key that all replicas have. `None` until its file is read.
@@ -315,6 +319,7 @@ impl Config {
         let trace = file.trace.map(TraceTable::checked);
         let replicas = file.replicas.map(|table| ReplicasTable::checked(table, &secrets, place)).transpose()?;
         let trust = file.trust.unwrap_or_default().checked(place)?;
+        let search = file.search.unwrap_or_default().checked(place)?;
         let mut mounts = BTreeMap::new();
         for (name, table) in file.mounts {
             let table_name = || text::excerpt(&name, 80);
@@ -378,6 +383,7 @@ impl Config {
             admin,
             trace,
             trust,
+            search,
             replicas,
             replica_key: None,
             settings_hash,

@@ -18,6 +18,7 @@ mod file_changes;
 mod file_follower;
 pub(crate) mod files;
 pub(crate) mod front_door;
+pub(crate) mod fuel_comparison;
 pub(crate) mod inherited;
 pub(crate) mod invocation;
 mod key_follower;

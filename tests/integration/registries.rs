@@ -6,6 +6,8 @@ mod copied;
 mod killed;
 mod private;
 mod publishing;
+mod revoking;
+mod searching;
 mod signing;
 mod upgrading;
 

@@ -47,7 +47,7 @@ const HASH: &str = "$2b$04$uLCziu3gOpxXc59P3aP3Nu/11eHrI6SQCc5KHphi3ghFrv5AhMV0G
 #[derive(Debug)]
 pub struct Registry {
     _process: Process,
-    _directory: TempDir,
+    directory: TempDir,
     /// The port of the program, and the port that clients use.
     ports: [u16; 2],
     /// What refers to a manifest, if this registry lists it.
@@ -167,14 +167,7 @@ impl Registry {
         wait_until("the registry", || {
             TcpStream::connect(address).map(drop).map_err(|error| format!("{error}: {}", process.stderr()))
         });
-        Some(Registry {
-            _process: process,
-            _directory: directory,
-            ports: [port, shown],
-            referrers: None,
-            slowness: None,
-            access,
-        })
+        Some(Registry { _process: process, directory, ports: [port, shown], referrers: None, slowness: None, access })
     }
 
     /// The name of the registry: its address and port.
@@ -248,6 +241,25 @@ impl Registry {
         let (status, head, body) = self.exchange("GET", path, "application/json", b"");
         assert_eq!(status, 200, "{head}");
         body
+    }
+
+    /// Pushes a list of revoked versions.
+    pub fn push_revoked(&self, name: &str, list: &Value) {
+        const REVOKED: &str = "application/vnd.belljar.revoked.v1+json";
+        let list = list.to_string();
+        let (empty, layer) = (self.blob(name, b"{}"), self.blob(name, list.as_bytes()));
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": REVOKED,
+            "config": { "mediaType": "application/vnd.oci.empty.v1+json", "digest": empty, "size": 2 },
+            "layers": [{ "mediaType": REVOKED, "digest": layer, "size": list.len() }],
+        });
+        self.manifest(name, "revoked", &manifest);
+    }
+
+    /// Removes a tag, which this registry's API cannot.
+    pub fn remove_tag(&self, name: &str, tag: &str) {
+        let repository = self.directory.path().join("storage/docker/registry/v2/repositories").join(name);
+        std::fs::remove_dir_all(repository.join("_manifests/tags").join(tag)).expect("a tag");
     }
 
     /// Puts a manifest under a tag. Returns its digest.

@@ -66,6 +66,8 @@ pub(crate) struct Platform {
 pub(crate) struct Manifest {
     #[serde(default)]
     media_type: Option<String>,
+    #[serde(default)]
+    pub(crate) artifact_type: Option<String>,
     pub(crate) config: Descriptor,
     pub(crate) layers: Vec<Descriptor>,
     #[serde(default)]
@@ -202,10 +204,14 @@ impl Manifest {
         Ok(layer)
     }
 
+    /// The annotation `org.opencontainers.image.NAME`.
+    pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.get(&format!("org.opencontainers.image.{name}")).map(String::as_str)
+    }
+
     /// Copies the annotations that describe the component.
     pub(crate) fn describe(&self, into: &mut Resolved) {
-        let get =
-            |name: &str, max| text::clean_some(self.annotations.get(&format!("org.opencontainers.image.{name}"))?, max);
+        let get = |name: &str, max| text::clean_some(self.annotation(name)?, max);
         into.title = get("title", text::NAME);
         into.version = get("version", text::NAME);
         into.description = get("description", text::SENTENCE);

@@ -61,6 +61,11 @@ impl Registry {
         Url { origin: self.image.origin.clone(), path: format!("/v2/{}/{path}", self.image.repository) }
     }
 
+    /// The client, for another repository.
+    pub(crate) fn into_client(self) -> Client {
+        self.client
+    }
+
     /// The manifest with this tag or digest.
     pub(crate) async fn manifest(&mut self, tag: &str, digest: Option<&Sha256>) -> Outcome<Fetched> {
         let named = digest.map_or_else(|| tag.to_owned(), Sha256::to_string);
@@ -68,6 +73,25 @@ impl Registry {
         if answer.status != StatusCode::OK {
             return Err(self.refusal(&answer, &named));
         }
+        Self::checked(&mut answer, digest).await
+    }
+
+    /// The manifest with this tag. `None` if the repository has no such tag.
+    pub(crate) async fn manifest_if_there(&mut self, tag: &str) -> Outcome<Option<Fetched>> {
+        let mut answer = self.get(&format!("manifests/{tag}"), ACCEPTED, None).await?;
+        match answer.status {
+            StatusCode::OK => Self::checked(&mut answer, None).await.map(Some),
+            StatusCode::NOT_FOUND => {
+                // Frees the connection for the next request.
+                let _ = answer.body(MAX_DOCUMENT, "the error").await;
+                Ok(None)
+            }
+            _ => Err(self.refusal(&answer, tag)),
+        }
+    }
+
+    /// The document in an answer, checked against its digests.
+    async fn checked(answer: &mut Answer, digest: Option<&Sha256>) -> Outcome<Fetched> {
         let media_type = header(&answer.headers, CONTENT_TYPE).map(str::to_owned);
         let claimed = header(&answer.headers, CONTENT_DIGEST).map(str::to_owned);
         let bytes = answer.body(MAX_DOCUMENT, "the manifest").await?;

@@ -8,6 +8,7 @@ use crate::download::file_refusal;
 use crate::failure::{Outcome, wrong_content};
 use crate::http::{Call, Client};
 use crate::registry::{Fetched, Registry};
+use crate::revoked;
 use crate::signatures::{Findings, Judge, unproven};
 use crate::source::{File, Image};
 
@@ -62,6 +63,7 @@ pub(crate) async fn image(
         old = registry.has_old_signature(&first.digest).await;
     }
     judge.decide(findings, old, &mut resolved)?;
+    resolved.revoked = revoked::of_repository(registry).await?;
     Ok(resolved)
 }
 
@@ -120,7 +122,9 @@ pub(crate) async fn file(client: &mut Client, file: &File, judge: &Judge, limits
     }
     let minisig = minisig(client, file).await?;
     let announced = judge.announce(minisig.as_deref(), &file.url.shown())?;
+    let revoked = revoked::of_file(client, file).await?;
     Ok(Resolved {
+        revoked,
         reference: file.url.shown(),
         pinned: file.pinned(),
         component_digest: file.digest.to_string(),
@@ -132,11 +136,7 @@ pub(crate) async fn file(client: &mut Client, file: &File, judge: &Judge, limits
 
 /// The minisign signature beside a file, if there is one.
 pub(crate) async fn minisig(client: &mut Client, file: &File) -> Outcome<Option<String>> {
-    let (path, query) =
-        file.url.path.split_once('?').map_or((file.url.path.as_str(), None), |(path, query)| (path, Some(query)));
-    let mut url = file.url.clone();
-    url.path = query.map_or_else(|| format!("{path}.minisig"), |query| format!("{path}.minisig?{query}"));
-    let mut answer = client.send(Call::get(url, "*/*")).await?;
+    let mut answer = client.send(Call::get(file.url.beside(".minisig"), "*/*")).await?;
     if answer.status != StatusCode::OK {
         return Ok(None);
     }

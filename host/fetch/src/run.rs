@@ -1,15 +1,18 @@
 //! One request, from its line to its result: reads what lies outside of the wall, raises the wall, then speaks to the server.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use belljar_fetch_protocol::{
-    ArtifactKind, DownloadRequest, Event, FailureKind, Limits, PROTOCOL, Request, ResolveRequest, Tags, Task, Trust,
+    ArtifactKind, DownloadRequest, Event, FailureKind, Limits, PROTOCOL, Request, ResolveRequest, RevokedRequest, Tags,
+    Task, Trust, Wall,
 };
+use tokio::runtime::Runtime;
 
 use crate::credentials::Login;
 use crate::digest::Sha256;
 use crate::directory::Directory;
-use crate::download::{self, Server, Wanted};
+use crate::download::{self, Server};
 use crate::failure::{Outcome, failure};
 use crate::http::Client;
 use crate::network::Network;
@@ -17,6 +20,8 @@ use crate::output::Output;
 use crate::prune::{self, prune};
 use crate::registry::Registry;
 use crate::resolve;
+use crate::revoked;
+use crate::search::Search;
 use crate::signatures::Judge;
 use crate::source::{Image, Source};
 use crate::upload::Upload;
@@ -39,6 +44,13 @@ enum Work {
     Download { digest: Sha256, kind: ArtifactKind, size: Option<u64>, directory: Directory, judge: Box<Judge> },
     Tags,
     Upload(Upload),
+    Revoked,
+}
+
+/// What a task is about.
+enum Wanted {
+    Source(Source, Work),
+    Search(Search),
 }
 
 /// Handles the request in `line`. Returns true if it succeeded. The result is the last event on standard output.
@@ -60,34 +72,76 @@ fn handle(line: &[u8], output: &mut Output) -> Outcome<Event> {
         let problem = format!("the request has version {}, expected {PROTOCOL}", request.protocol);
         return Err(failure(FailureKind::Request, problem, "install belljar and belljar-fetch of the same version"));
     }
-    let prepared = prepare(&request)?;
+    let (source, planned) = match wanted(&request.task, &clamped(request.limits))? {
+        Wanted::Search(search) => return self::search(&request, search, output),
+        Wanted::Source(source, planned) => (source, planned),
+    };
+    let prepared = prepare(&request, source, planned)?;
     let directory = match &prepared.work {
         Work::Download { directory, .. } => Some(directory.handle()),
         _ => None,
     };
     let mut ports = prepared.network.dns_ports();
     ports.extend([crate::http::HTTPS, prepared.source.origin().port]);
+    let runtime = raise_wall(directory, &ports, &prepared.limits, (request.wall, output))?;
+    runtime.block_on(work(prepared, output))
+}
+
+/// Raises the wall, and reports what it lacks.
+fn raise_wall(
+    directory: Option<BorrowedFd<'_>>,
+    ports: &[u16],
+    limits: &Limits,
+    (wall, output): (Wall, &mut Output),
+) -> Outcome<Runtime> {
     // It starts no thread. Built with all parts of tokio, it opens sockets of its own, which the wall forbids.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         failure(FailureKind::Wall, format!("cannot wait for the network: {error}"), "report this as a bug")
     })?;
-    let missing = wall::raise(directory, &ports, prepared.limits.component_bytes, request.wall)?;
+    let missing = wall::raise(directory, ports, limits.component_bytes, wall)?;
     output.event(&Event::Wall { missing });
     if output.is_closed() {
         // belljar ended before this process could ask to end with it.
         let cure = "run the same command again";
         return Err(failure(FailureKind::Request, "nobody waits for the result", cure));
     }
-    runtime.block_on(work(prepared, output))
+    Ok(runtime)
 }
 
-/// Reads everything that lies outside of the wall.
-fn prepare(request: &Request) -> Outcome<Prepared> {
-    let mut limits = request.limits;
+/// Searches in one index.
+fn search(request: &Request, search: Search, output: &mut Output) -> Outcome<Event> {
+    let limits = clamped(request.limits);
+    let server = match search {
+        // The list is a stranger's text, so it is read behind the wall too.
+        Search::Text(list) => {
+            raise_wall(None, &[], &limits, (request.wall, output))?;
+            return list.run().map(Event::Found);
+        }
+        Search::Server(server) => server,
+    };
+    let login = server.registry().filter(|_| request.credentials).and_then(Login::read);
+    let network = Network::read(&request.network)?;
+    let mut ports = network.dns_ports();
+    ports.extend([crate::http::HTTPS, server.origin().port]);
+    let runtime = raise_wall(None, &ports, &limits, (request.wall, output))?;
+    runtime.block_on(async {
+        let idle = Duration::from_secs(limits.idle_seconds);
+        let client = Client::new(network.dialer()?, server.origin().clone(), idle);
+        within(&limits, server.run(client, login)).await.map(Event::Found)
+    })
+}
+
+/// The limits with times that can be waited for.
+fn clamped(mut limits: Limits) -> Limits {
     for seconds in [&mut limits.seconds, &mut limits.idle_seconds, &mut limits.download_seconds] {
         *seconds = (*seconds).clamp(1, MAX_SECONDS);
     }
-    let (source, work) = match &request.task {
+    limits
+}
+
+/// Checks the names in a task.
+fn wanted(task: &Task, limits: &Limits) -> Outcome<Wanted> {
+    let (source, work) = match task {
         Task::Resolve(ResolveRequest { source, kind, trust }) => {
             let source = Source::parse(source)?;
             let judge = Judge::new(trust, &source.scope())?;
@@ -97,10 +151,18 @@ fn prepare(request: &Request) -> Outcome<Prepared> {
         Task::Tags(tags) => (Source::Image(Image::parse(&tags.repository)?), Work::Tags),
         Task::Upload(upload) => {
             let image = Image::tagged(&upload.target)?;
-            let work = Work::Upload(Upload::open(upload, image.tag.as_deref().unwrap_or_default(), &limits)?);
+            let work = Work::Upload(Upload::open(upload, image.tag.as_deref().unwrap_or_default(), limits)?);
             (Source::Image(image), work)
         }
+        Task::Revoked(RevokedRequest { source }) => (Source::parse(source)?, Work::Revoked),
+        Task::Search(search) => return Search::parse(search).map(Wanted::Search),
     };
+    Ok(Wanted::Source(source, work))
+}
+
+/// Reads everything that lies outside of the wall.
+fn prepare(request: &Request, source: Source, work: Work) -> Outcome<Prepared> {
+    let limits = clamped(request.limits);
     let login = match &source {
         Source::Image(image) if request.credentials => Login::read(&image.registry),
         _ => None,
@@ -156,7 +218,7 @@ async fn work(prepared: Prepared, output: &mut Output) -> Outcome<Event> {
                     (reference, Server::File(Box::new(client), file))
                 }
             };
-            let wanted = Wanted { digest, kind, size, limits, reference, minisign: minisign.as_ref() };
+            let wanted = download::Wanted { digest, kind, size, limits, reference, minisign: minisign.as_ref() };
             download::download(&mut server, &directory, &wanted, output).await.map(Event::Downloaded)
         }
         (Work::Tags, Source::Image(image)) => {
@@ -167,6 +229,13 @@ async fn work(prepared: Prepared, output: &mut Output) -> Outcome<Event> {
         (Work::Upload(upload), Source::Image(image)) => {
             let mut registry = Registry::new(client, image, login).writable();
             upload.run(&mut registry, &limits, output).await.map(Event::Uploaded)
+        }
+        (Work::Revoked, Source::Image(image)) => {
+            let mut registry = Registry::new(client, image, login);
+            within(&limits, revoked::of_repository(&mut registry)).await.map(Event::Revoked)
+        }
+        (Work::Revoked, Source::File(file)) => {
+            within(&limits, revoked::of_file(&mut client, &file)).await.map(Event::Revoked)
         }
         (Work::Tags | Work::Upload(_), Source::File(file)) => {
             let problem = format!("\"{}\" is a file, and files have no tags", file.url.shown());

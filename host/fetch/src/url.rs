@@ -111,6 +111,14 @@ impl Url {
         Self::parse(location)
     }
 
+    /// The URL of what lies beside this one: with `ending` behind its path.
+    pub(crate) fn beside(&self, ending: &str) -> Self {
+        let (path, query) =
+            self.path.split_once('?').map_or((self.path.as_str(), None), |(path, query)| (path, Some(query)));
+        let path = query.map_or_else(|| format!("{path}{ending}"), |query| format!("{path}{ending}?{query}"));
+        Self { path, ..self.clone() }
+    }
+
     /// The URL without its query, which may hold a signature that gives access.
     pub(crate) fn shown(&self) -> String {
         let path = self.path.split('?').next().unwrap_or_default();
@@ -164,6 +172,7 @@ mod tests {
         }
         let url = Url::parse("https://a.example/x?secret=1").unwrap();
         assert_eq!(url.shown(), "https://a.example/x");
+        assert_eq!(url.beside(".z").to_string(), "https://a.example/x.z?secret=1");
         assert_eq!(url.join("/y?z").unwrap().to_string(), "https://a.example/y?z");
         assert_eq!(url.join("https://b.example/").unwrap().origin.host, "b.example");
     }

@@ -1,6 +1,6 @@
-//! Mounts whose grants were given to other bytes than the component has now. Such a component is neither compiled nor
-//! run until the operator trusts it. The mount keeps its names, and every request for one of them fails with the
-//! reason.
+//! Mounts whose grants were given to other bytes than the component has now, and mounts whose version was revoked. Such a
+//! component is neither compiled nor run until the operator decides. The mount keeps its names, and every request for one of
+//! them fails with the reason.
 
 use super::notice::Notice;
 use crate::config::lock::Mismatch;
@@ -35,13 +35,16 @@ impl QuarantinedMount {
                 Quarantine::Changed.cure(name.as_str())
             ),
             Mismatch::Unknown(why) => why.clone(),
+            Mismatch::Revoked(_, revocation) => {
+                format!("{revocation}; {}, or set  revoked = \"warn\"  under [trust]", revocation.cure(name))
+            }
         }
     }
 
     /// The digest in the lock, if there is one.
     pub fn pinned(&self) -> Option<Digest> {
         match self.mismatch {
-            Mismatch::Changed(pinned) => Some(pinned),
+            Mismatch::Changed(pinned) | Mismatch::Revoked(pinned, _) => Some(pinned),
             Mismatch::Unknown(_) => None,
         }
     }
@@ -50,6 +53,7 @@ impl QuarantinedMount {
         match self.mismatch {
             Mismatch::Changed(_) => Quarantine::Changed,
             Mismatch::Unknown(_) => Quarantine::Unknown,
+            Mismatch::Revoked(..) => Quarantine::Revoked,
         }
     }
 

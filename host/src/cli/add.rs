@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::fetched::{self, FetchOptions, FetchedSource};
+use super::fetched::{self, FetchOptions, FetchedSource, RevokedChoice};
 use super::flags::{GrantFlags, WriteFlags};
-use super::{confirm, grant, inspect, output};
+use super::{confirm, grant, inspect, output, releases, revoked};
 use crate::config::Config;
 use crate::config::lock::{LockedSource, Pin};
 use crate::grants::edit::GrantArgs;
@@ -53,6 +53,9 @@ pub(super) struct AddArgs {
     /// Fetch a component that nobody signed, or whose signature does not count.
     #[arg(long)]
     unsigned: bool,
+    /// Take a version that its publisher revoked. SOURCE must name the version or a digest.
+    #[arg(long)]
+    revoked: bool,
     #[command(flatten)]
     grants: GrantFlags,
     #[command(flatten)]
@@ -77,7 +80,9 @@ pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
     let all = match fetched::is_reference(source) {
         true => {
             let WriteFlags { yes, json } = args.write;
-            let options = FetchOptions { unsigned: args.unsigned, unasked: yes, json };
+            args.check_names_version(source)?;
+            let revoked = RevokedChoice::of(args.revoked, &config);
+            let options = FetchOptions { unsigned: args.unsigned, unasked: yes, json, revoked };
             vec![NewMount::fetched(options.fetch(&config, source)?, args.name.as_deref())?]
         }
         false => args.read_files(source)?,
@@ -133,13 +138,27 @@ pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
 }
 
 impl AddArgs {
+    /// A revoked version is taken only if the operator names it: a tag that moves may lead to one at any time.
+    fn check_names_version(&self, source: &str) -> Result<(), Failure> {
+        let tag = releases::split(source).and_then(|(_, tag)| tag).and_then(releases::version_of);
+        match self.revoked && tag.is_none() && !source.contains(['@', '#']) {
+            true => Err(Failure::Misused(format!(
+                "--revoked is for a version that you name, and \"{}\" names none; write its tag with three numbers, or its digest",
+                text::excerpt(source, 200)
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// The components in the files that `source` names.
     fn read_files(&self, source: &str) -> Result<Vec<NewMount>, Failure> {
-        if self.unsigned {
-            let shown = text::excerpt(source, 200);
-            return Err(Failure::Misused(format!(
-                "\"{shown}\" is a file, which needs no signature; leave out --unsigned"
-            )));
+        for (flag, name) in [(self.unsigned, "--unsigned"), (self.revoked, "--revoked")] {
+            if flag {
+                let shown = text::excerpt(source, 200);
+                return Err(Failure::Misused(format!(
+                    "\"{shown}\" is a file, which needs no signature and no list; leave out {name}"
+                )));
+            }
         }
         let files = sources(source)?;
         if files.len() > 1 && (self.name.is_some() || !self.grants.0.is_empty()) {
@@ -324,6 +343,7 @@ fn report(all: &[NewMount], change: &ConfigChange, is_json: bool) -> Result<Exit
                 "mount": one.mount.as_str(), "digest": one.digest.to_string(), "granted": change.granted(&one.mount),
                 "source": one.source.as_ref().map(|source| &source.reference),
                 "signedBy": one.source.as_ref().map(fetched::signed_by),
+                "revoked": one.source.as_ref().and_then(|source| source.revoked.as_ref()).map(revoked::to_json),
                 "needs": one.missing(&change.new).map(Need::describe).collect::<Vec<_>>(),
             })
         };

@@ -139,6 +139,8 @@ fn warnings(config: &Config, mount: &Mount, snapshot: &Snapshot) -> Vec<String> 
     let held = config.mounts.get(&mount.name).and_then(|written| written.grants.configure(&config.ambient).ok());
     let held = held.map(|held| held.warnings()).unwrap_or_default();
     let names = definitions::warnings(mount, snapshot);
+    let revoked = config.pins.revocation(&mount.name, &mount.digest);
+    let names = names.into_iter().chain(revoked.map(|why| format!("{why}; {}", why.cure(&mount.name))));
     useless.chain(mount.warning.map(str::to_owned)).chain(held).chain(names).collect()
 }
 

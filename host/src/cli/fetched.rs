@@ -6,9 +6,9 @@ use std::path::Path;
 
 use belljar_fetch_protocol::{Progress, Required, Resolved, Signature, Standing};
 
-use super::output;
-use crate::config::Config;
-use crate::config::lock::{LockedSigner, LockedSource};
+use super::{output, revoked};
+use crate::config::lock::{LockedRevocation, LockedSigner, LockedSource};
+use crate::config::{Config, OnRevoked};
 use crate::grants::{Need, Needs};
 use crate::model::error::show_bytes;
 use crate::model::text;
@@ -34,6 +34,30 @@ pub(super) struct FetchOptions {
     pub(super) unasked: bool,
     /// What is shown goes to standard error.
     pub(super) json: bool,
+    /// What is done with a version that its publisher revoked.
+    pub(super) revoked: RevokedChoice,
+}
+
+/// What is done with a version that its publisher revoked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RevokedChoice {
+    /// It is refused.
+    Refuse,
+    /// It is taken: the operator named the version, and gave the flag.
+    Take,
+    /// It is refused, because the configuration would not serve it.
+    Stop,
+}
+
+impl RevokedChoice {
+    /// The choice of an operator who gave the flag `--revoked` or not.
+    pub(super) fn of(flag: bool, config: &Config) -> Self {
+        match (config.trust.revoked, flag) {
+            (OnRevoked::Stop, _) => Self::Stop,
+            (OnRevoked::Warn, true) => Self::Take,
+            (OnRevoked::Warn, false) => Self::Refuse,
+        }
+    }
 }
 
 /// True if `source` names something in a registry or a URL, and no file: `ghcr.io/acme/tides:1.2`, `oci://...`, `https://...`.
@@ -83,6 +107,8 @@ impl FetchOptions {
     /// # Errors
     /// As [`FetchOptions::fetch`].
     pub(super) fn download(self, fetcher: &Fetcher, resolved: &Resolved) -> Result<FetchedSource, Failure> {
+        let revoked = revoked::of(resolved)?;
+        self.check_revoked(resolved, revoked.as_ref())?;
         self.check_vouched(resolved, signer(resolved, None))?;
         let mut last = 0;
         let report = |Progress { bytes, total }: Progress| {
@@ -104,8 +130,22 @@ impl FetchOptions {
             manifest,
             version: resolved.version.clone(),
             signer: signature.map(locked),
+            revoked,
         };
         Ok(FetchedSource { bytes, source })
+    }
+
+    /// A revoked version is taken only if the operator names it and says so.
+    fn check_revoked(self, resolved: &Resolved, revoked: Option<&LockedRevocation>) -> Result<(), Failure> {
+        let cure = match self.revoked {
+            RevokedChoice::Take => return Ok(()),
+            RevokedChoice::Refuse => "name another version, or, if you need this one, name it and add --revoked",
+            RevokedChoice::Stop => "name another version, or set  revoked = \"warn\"  under [trust]",
+        };
+        match revoked {
+            Some(revoked) => Err(Failure::Failed(format!("\"{}\": {revoked}; {cure}", resolved.reference))),
+            None => Ok(()),
+        }
     }
 
     /// Without a question, a signer must be known: nobody looks at its name.
@@ -198,6 +238,9 @@ pub(super) fn describe(resolved: &Resolved) -> String {
                 built.signed_by.signer
             ),
         );
+    }
+    if let Ok(Some(revoked)) = revoked::of(resolved) {
+        line("revoked", &revoked.to_string());
     }
     for (title, names) in [("exports", &resolved.exports), ("imports", &resolved.imports)] {
         for (at, name) in names.iter().take(MAX_NAMES).enumerate() {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::fetched::FetchOptions;
+use super::fetched::{FetchOptions, RevokedChoice};
 use super::flags::WriteFlags;
 use super::{confirm, fetched, output};
 use crate::config::lock::{Lock, Pin};
@@ -114,7 +114,7 @@ impl ImportArgs {
             fetcher = fetcher.trusting(&host.to_ascii_lowercase(), pem);
         }
         let WriteFlags { yes, json } = self.write;
-        let options = FetchOptions { unsigned: self.unsigned, unasked: yes, json };
+        let options = FetchOptions { unsigned: self.unsigned, revoked: RevokedChoice::Refuse, unasked: yes, json };
         Ok(options.fetch_with(&fetcher, reference)?.bytes)
     }
 }
@@ -149,6 +149,9 @@ impl Import {
                 if let Some(source) = self.lock.pin(&name).and_then(|pin: &Pin| pin.source.as_ref()) {
                     let signed = text::line(&fetched::signed_by(source));
                     let _ = writeln!(out, "  from {}, says the bundle; {signed}", text::line(&source.reference));
+                    if let Some(revoked) = &source.revoked {
+                        let _ = writeln!(out, "  {}", text::line(&revoked.to_string()));
+                    }
                 }
                 let able = self.config.mounts.get(&name).map(|own| own.grants.explain()).unwrap_or_default();
                 if able.is_empty() {

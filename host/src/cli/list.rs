@@ -11,6 +11,7 @@ use super::host::{HostArgs, with_host};
 use super::{output, table};
 use crate::catalog::listing::Listed;
 use crate::catalog::{Mount, Snapshot};
+use crate::config::lock::LockedRevocation;
 use crate::gateway::Gateway;
 use crate::model::error::show_bytes;
 use crate::model::{Description, MountName, ReadError, Resource, Template};
@@ -45,7 +46,8 @@ pub(super) fn run(at: &LocationArgs, dev: bool, only: Option<&str>, as_json: boo
         }
         let mut all = Vec::new();
         for mount in snapshot.mounts().iter().filter(|mount| only.as_ref().is_none_or(|only| mount.name == *only)) {
-            all.push(list_one(&host.gateway, mount).await);
+            let revoked = host.config.pins.revocation(&mount.name, &mount.digest);
+            all.push(list_one(&host.gateway, mount, revoked).await);
         }
         let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only.as_str() == name);
         if as_json {
@@ -60,12 +62,13 @@ pub(super) fn run(at: &LocationArgs, dev: bool, only: Option<&str>, as_json: boo
     })
 }
 
-async fn list_one(gateway: &Gateway, mount: &Arc<Mount>) -> MountListing {
+async fn list_one(gateway: &Gateway, mount: &Arc<Mount>, revoked: Option<&LockedRevocation>) -> MountListing {
     let mut notices = Vec::new();
     let about = gateway.describe(&startup::caller(), mount).await;
     let resources = all_pages(gateway, mount, &mut notices).await;
     let templates = all_pages(gateway, mount, &mut notices).await;
     notices.dedup();
+    notices.extend(revoked.map(|why| format!("{why}; {}", why.cure(&mount.name))));
     MountListing { mount: Arc::clone(mount), about, resources, templates, notices }
 }
 

@@ -1,16 +1,17 @@
-//! `belljar outdated`: asks the registries for newer versions of the components that were fetched. Changes nothing.
+//! `belljar outdated`: asks the registries for newer versions of the components that were fetched, and for revoked ones. Writes
+//! into the lock which are revoked, so that everything else knows it without a network.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{output, releases, table};
+use super::{output, releases, revoked, table};
 use crate::config::Config;
-use crate::config::lock::LockedSource;
-use crate::model::{MountName, command, text};
+use crate::config::lock::{LockedRevocation, LockedSource, Pin};
+use crate::model::{Digest, MountName, command, text};
 use crate::server::failure::Failure;
-use crate::server::fetcher::{FetchError, Fetcher};
+use crate::server::fetcher::Fetcher;
 use crate::server::location::LocationArgs;
 use crate::server::{configuration, log, pins};
 
@@ -18,7 +19,10 @@ use crate::server::{configuration, log, pins};
 struct State {
     mount: MountName,
     source: LockedSource,
+    digest: Digest,
     found: Found,
+    /// Why the version that is served was revoked.
+    revoked: Option<LockedRevocation>,
 }
 
 enum Found {
@@ -30,43 +34,64 @@ enum Found {
     Unknown(String),
 }
 
-/// Lists the mounts with newer versions. The exit code is 1 if there are any.
+/// Lists the mounts with newer versions. The exit code is 1 if there are any, or one is revoked.
 pub(super) fn run(at: &LocationArgs, as_json: bool) -> Result<ExitCode, Failure> {
     log::start("warn");
     let config = configuration::file(at)?;
     let states = states(&config)?;
+    let learned: Vec<_> = states.iter().filter_map(State::learned).collect();
+    if !learned.is_empty() {
+        revoked::remember(&config, &learned)?;
+    }
     match as_json {
         true => output::print_json(&json!({ "mounts": states.iter().map(State::to_json).collect::<Vec<_>>() }))?,
         false if states.is_empty() => output::print("No component was fetched.\n")?,
         false => table::print(&to_text(&states))?,
     }
-    let is_outdated = states.iter().any(|state| !matches!(state.found, Found::Current));
+    let is_outdated = states.iter().any(|state| !matches!(state.found, Found::Current) || state.revoked.is_some());
     Ok(if is_outdated { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn states(config: &Config) -> Result<Vec<State>, Failure> {
     let lock = pins::read(&config.lock)?;
-    let fetched: Vec<_> = lock.pins().filter_map(|(name, pin)| Some((name.clone(), pin.source.clone()?))).collect();
+    let fetched: Vec<(MountName, LockedSource, &Pin)> =
+        lock.pins().filter_map(|(name, pin)| Some((name.clone(), pin.source.clone()?, pin))).collect();
     if fetched.is_empty() {
         return Ok(Vec::new());
     }
     let fetcher = Fetcher::new(config)?;
-    let state = |(mount, source): (MountName, LockedSource)| {
-        let found = found(&fetcher, &source).unwrap_or_else(|error| Found::Unknown(error.to_string()));
-        State { mount, source, found }
+    let state = |(mount, source, pin): (MountName, LockedSource, &Pin)| {
+        // What cannot be asked stays as the lock has it.
+        let mut revoked = source.revoked.clone();
+        let found = found(&fetcher, &source, &pin.digest, &mut revoked);
+        let found = found.unwrap_or_else(|error| Found::Unknown(error.message()));
+        State { mount, source, digest: pin.digest, found, revoked }
     };
     Ok(fetched.into_iter().map(state).collect())
 }
 
-fn found(fetcher: &Fetcher, source: &LockedSource) -> Result<Found, FetchError> {
+/// Asks for the list of revoked versions, and for newer ones.
+fn found(
+    fetcher: &Fetcher,
+    source: &LockedSource,
+    digest: &Digest,
+    revoked: &mut Option<LockedRevocation>,
+) -> Result<Found, Failure> {
+    let list = fetcher.revoked(&revoked::fetchable(source, digest))?;
+    *revoked = revoked::learned(&list, source, digest)?;
     if releases::split(&source.reference).is_none() {
         return Ok(Found::Unknown("it is a file, of which no newer version is known".to_owned()));
     }
-    let tags = fetcher.tags(&source.reference)?;
-    Ok(releases::newer(&tags.tags, source).map_or(Found::Current, |tag| Found::Newer(tag.to_owned())))
+    let tags = revoked::without_revoked(fetcher.tags(&source.reference)?.tags, &list)?;
+    Ok(releases::newer(&tags, source).map_or(Found::Current, |tag| Found::Newer(tag.to_owned())))
 }
 
 impl State {
+    /// What the lock does not know yet.
+    fn learned(&self) -> Option<(MountName, Digest, Option<LockedRevocation>)> {
+        (self.revoked != self.source.revoked).then(|| (self.mount.clone(), self.digest, self.revoked.clone()))
+    }
+
     fn version(&self) -> &str {
         let tag = releases::split(&self.source.reference).and_then(|(_, tag)| tag);
         self.source.version.as_deref().or(tag).unwrap_or("unknown")
@@ -80,7 +105,7 @@ impl State {
         };
         json!({
             "mount": self.mount.as_str(), "reference": self.source.reference, "version": self.version(),
-            "newer": newest, "why": why,
+            "newer": newest, "why": why, "revoked": self.revoked.as_ref().map(revoked::to_json),
         })
     }
 }
@@ -101,6 +126,10 @@ fn to_text(states: &[State]) -> String {
             Found::Unknown(why) => table::styled(table::BAD, format!("{version}: {why}")),
         };
         let _ = writeln!(out, "{name}  {found}");
+        if let Some(revoked) = &state.revoked {
+            let words = format!("{revoked}; {}", revoked.cure(&state.mount));
+            let _ = writeln!(out, "{:width$}  {}", "", table::styled(table::BAD, text::line(&words)));
+        }
     }
     out
 }

@@ -49,7 +49,7 @@ mod tests {
         let tags = ["latest", "1.2", "1.10.0", "v1.9.3", "2.0.0-rc.1", "sha256-00"].map(str::to_owned);
         let newest = |current: &str| {
             let reference = format!("ghcr.io/acme/tides:{current}");
-            newer(&tags, &LockedSource { reference, manifest: None, version: None, signer: None })
+            newer(&tags, &LockedSource { reference, manifest: None, version: None, signer: None, revoked: None })
         };
         assert_eq!(newest("1.2.0"), Some("1.10.0"));
         assert_eq!(newest("1.10.0"), None);

@@ -7,22 +7,23 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use belljar_fetch_protocol::{Required, Resolved};
+use belljar_fetch_protocol::{Required, Resolved, RevokedList};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::fetched::{self, FetchOptions, FetchedSource};
+use super::fetched::{self, FetchOptions, FetchedSource, RevokedChoice};
 use super::flags::WriteFlags;
 use super::releases;
-use super::{confirm, output};
+use super::{confirm, output, revoked};
 use crate::config::Config;
-use crate::config::lock::{LockedSource, Pin};
+use crate::config::lock::{LockedRevocation, LockedSource, Pin};
 use crate::model::error::show_bytes;
 use crate::model::{Digest, MountName, command, text};
 use crate::sandbox::Profile;
 use crate::server::candidate::Candidate;
 use crate::server::failure::Failure;
 use crate::server::fetcher::Fetcher;
+use crate::server::fuel_comparison::CallCosts;
 use crate::server::location::LocationArgs;
 use crate::server::{files, location, log, pins, server_status, server_status::Changed};
 
@@ -52,12 +53,18 @@ pub(super) struct UpgradeArgs {
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Do not run the two versions, without grants, to compare what their calls cost.
+    #[arg(long)]
+    no_run: bool,
     /// Accept another signer, and new imports.
     #[arg(long)]
     accept: bool,
     /// Take a version that nobody signed, or whose signature does not count.
     #[arg(long)]
     unsigned: bool,
+    /// Take a version that its publisher revoked.
+    #[arg(long, requires = "to")]
+    revoked: bool,
     #[command(flatten)]
     write: WriteFlags,
 }
@@ -78,6 +85,9 @@ struct NewVersion {
     candidate: Candidate,
     /// Why the operator must accept it.
     held: Vec<String>,
+    /// What the calls of the conformance checks cost: those of the present version, and those of this one. `None`: they were
+    /// not made.
+    costs: Option<[Result<CallCosts, String>; 2]>,
 }
 
 /// Upgrades one mount.
@@ -88,18 +98,23 @@ pub(super) fn run(args: &UpgradeArgs) -> Result<ExitCode, Failure> {
     let present = Present::find(&config, &args.mount)?;
     let fetcher = Fetcher::new(&config)?;
     let (required, json) = (if args.unsigned { Required::Nothing } else { Required::Signature }, args.write.json);
-    let target = args.target(&present, &fetcher)?;
+    let list = args.revoked_list(&present, &fetcher)?;
+    let present = present.learning(&config, &list, args.dry_run)?;
+    let target = args.target(&present, &fetcher, &list)?;
     let resolved = fetcher.resolve(&target, required)?;
     if resolved.component_digest == present.pin.digest.to_string() && present.pin.next.is_none() {
-        output::message(json, &format!("\"{}\" is up to date: {}\n", present.mount, resolved.reference))?;
-        return report(args, &present, None, "current");
+        return args.keep(&present, &resolved);
     }
     if args.to.is_none() {
         present.check_is_newer(&resolved)?;
     }
     output::message(json, &fetched::describe(&resolved))?;
-    let options = FetchOptions { unsigned: args.unsigned, unasked: args.write.yes && !args.accept, json };
-    let new = present.compared(options.download(&fetcher, &resolved)?)?;
+    let revoked = RevokedChoice::of(args.revoked, &config);
+    let options = FetchOptions { unsigned: args.unsigned, unasked: args.write.yes && !args.accept, json, revoked };
+    let mut new = present.compared(options.download(&fetcher, &resolved)?)?;
+    if !args.no_run {
+        new.measure(&config, &present, &fetcher);
+    }
     output::message(json, &new.describe(&config, &present))?;
     if !new.held.is_empty() && !args.accept {
         let accept = command::line(["upgrade", present.mount.as_str(), "--to", &present.to(&new.source), "--accept"]);
@@ -120,8 +135,38 @@ pub(super) fn run(args: &UpgradeArgs) -> Result<ExitCode, Failure> {
 }
 
 impl UpgradeArgs {
+    /// The list beside the present version. Its server may be gone for good, which is no obstacle for a version that is named.
+    fn revoked_list(&self, present: &Present, fetcher: &Fetcher) -> Result<RevokedList, Failure> {
+        match (fetcher.revoked(&revoked::fetchable(&present.source, &present.pin.digest)), &self.to) {
+            (Ok(list), _) => Ok(list),
+            (Err(error), None) => Err(error.into()),
+            (Err(error), Some(_)) => {
+                let words = format!("whether the present version is revoked is not known: {error}\n");
+                output::message(self.write.json, &words)?;
+                Ok(RevokedList::default())
+            }
+        }
+    }
+
+    /// Says that there is no other version to take. The exit code is 1 if the present one is revoked.
+    fn keep(&self, present: &Present, resolved: &Resolved) -> Result<ExitCode, Failure> {
+        let Some(revoked) = &present.source.revoked else {
+            let current = format!("\"{}\" is up to date: {}\n", present.mount, resolved.reference);
+            output::message(self.write.json, &current)?;
+            return report(self, present, None, "current");
+        };
+        let words = format!(
+            "\"{}\": {revoked}. There is no newer version that is not revoked; to take an older one: {}\n",
+            present.mount,
+            command::line(["upgrade", present.mount.as_str(), "--to", "VERSION"])
+        );
+        output::message(self.write.json, &words)?;
+        report(self, present, None, "revoked")?;
+        Ok(ExitCode::FAILURE)
+    }
+
     /// The reference of the version to take.
-    fn target(&self, present: &Present, fetcher: &Fetcher) -> Result<String, Failure> {
+    fn target(&self, present: &Present, fetcher: &Fetcher, list: &RevokedList) -> Result<String, Failure> {
         let reference = &present.source.reference;
         let Some((repository, _)) = releases::split(reference) else {
             return self.to.clone().ok_or_else(|| {
@@ -136,8 +181,8 @@ impl UpgradeArgs {
             Some(to) if fetched::is_reference(to) => Ok(to.clone()),
             Some(to) => Ok(format!("{repository}:{to}")),
             None => {
-                let tags = fetcher.tags(reference)?;
-                let newer = releases::newer(&tags.tags, &present.source).map(|tag| format!("{repository}:{tag}"));
+                let tags = revoked::without_revoked(fetcher.tags(reference)?.tags, list)?;
+                let newer = releases::newer(&tags, &present.source).map(|tag| format!("{repository}:{tag}"));
                 // The same tag again: a registry may have moved it.
                 Ok(newer.unwrap_or_else(|| reference.clone()))
             }
@@ -160,6 +205,17 @@ impl Present {
         };
         let file = config.component_file(&mount);
         Ok(Self { mount, pin, source, file })
+    }
+
+    /// The same with what the list of revoked versions says. The lock remembers it, unless nothing may change.
+    fn learning(mut self, config: &Config, list: &RevokedList, dry_run: bool) -> Result<Self, Failure> {
+        let learned: Option<LockedRevocation> = revoked::learned(list, &self.source, &self.pin.digest)?;
+        if learned != self.source.revoked && !dry_run {
+            revoked::remember(config, &[(self.mount.clone(), self.pin.digest, learned.clone())])?;
+        }
+        self.source.revoked = learned;
+        self.pin.source = Some(self.source.clone());
+        Ok(self)
     }
 
     /// A registry that answers with an older version would undo the mends of the present one.
@@ -204,11 +260,18 @@ impl Present {
         if !imports.is_empty() {
             held.push(format!("imports that the old version does not have: {}", imports.join(", ")));
         }
-        Ok(NewVersion { bytes, source, candidate, held })
+        Ok(NewVersion { bytes, source, candidate, held, costs: None })
     }
 }
 
 impl NewVersion {
+    /// Runs the conformance checks on both versions. One that cannot be run is no obstacle: it may need its grants.
+    fn measure(&mut self, config: &Config, present: &Present, fetcher: &Fetcher) {
+        let measure = |file: &Path| CallCosts::measure(config, file).map_err(|error| error.to_string());
+        self.costs =
+            Some([measure(&config.plugins.join(&present.file)), measure(&fetcher.file(&self.candidate.digest))]);
+    }
+
     /// What differs from the present version.
     fn describe(&self, config: &Config, present: &Present) -> String {
         let mut out = self.candidate.comparison(config);
@@ -218,6 +281,9 @@ impl NewVersion {
         let _ = writeln!(out, "  signed   {}", text::line(&fetched::signed_by(&self.source)));
         let present_file = config.plugins.join(&present.file);
         let _ = writeln!(out, "  size     {}{}", show_bytes(self.bytes.len() as u64), size_before(&present_file));
+        if let Some([old, new]) = &self.costs {
+            let _ = writeln!(out, "  fuel     {} (before: {})", describe_costs(new), describe_costs(old));
+        }
         for need in self.candidate.profile.needs.all().iter().filter(|need| !need.optional) {
             let _ = writeln!(out, "  needs    {}", need.describe());
         }
@@ -254,12 +320,30 @@ fn size_before(file: &Path) -> String {
     size.map(|size| format!(" (before: {})", show_bytes(size))).unwrap_or_default()
 }
 
+/// The fuel of the conformance checks, in words.
+fn describe_costs(costs: &Result<CallCosts, String>) -> String {
+    match costs {
+        Ok(CallCosts { fuel, calls, is_good }) => {
+            let failed = if *is_good { "" } else { ", and checks failed" };
+            format!("at most {fuel} in each of {calls} calls without grants{failed}")
+        }
+        Err(why) => format!("not known: {}", text::line(why)),
+    }
+}
+
+fn costs_to_json(costs: &Result<CallCosts, String>) -> Value {
+    match costs {
+        Ok(CallCosts { fuel, calls, is_good }) => json!({ "fuel": fuel, "calls": calls, "good": is_good }),
+        Err(why) => json!({ "why": why }),
+    }
+}
+
 fn report(args: &UpgradeArgs, present: &Present, new: Option<&NewVersion>, outcome: &str) -> Result<ExitCode, Failure> {
     if args.write.json {
         let describe = |digest: &Digest, source: &LockedSource| -> Value {
             json!({
                 "digest": digest.to_string(), "reference": source.reference, "version": source.version,
-                "signedBy": fetched::signed_by(source),
+                "signedBy": fetched::signed_by(source), "revoked": source.revoked.as_ref().map(revoked::to_json),
             })
         };
         output::print_json(&json!({
@@ -267,6 +351,9 @@ fn report(args: &UpgradeArgs, present: &Present, new: Option<&NewVersion>, outco
             "old": describe(&present.pin.digest, &present.source),
             "new": new.map(|new| describe(&new.candidate.digest, &new.source)),
             "held": new.map(|new| &new.held),
+            "costs": new.and_then(|new| new.costs.as_ref()).map(|[old, new]| {
+                json!({ "old": costs_to_json(old), "new": costs_to_json(new) })
+            }),
         }))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::flags::{self, CallArgs, DefinitionsArgs, DevFlag, WriteFlags};
 use super::{
     add, audit, call, can, completions, connect, declare, dev, doctor, export, import, init, key, login, new, prompt,
-    publish, status, top, up, upgrade,
+    publish, search, status, top, up, upgrade,
 };
 use crate::config::listen_address;
 use crate::server::location::LocationArgs;
@@ -69,6 +69,12 @@ pub(super) enum Verb {
     Upgrade {
         #[command(flatten)]
         upgrade: upgrade::UpgradeArgs,
+    },
+    /// Look for components in the indexes of the configuration. Exit code 1 if nothing is found.
+    #[command(after_help = search::HELP)]
+    Search {
+        #[command(flatten)]
+        search: search::SearchArgs,
     },
     /// Ask the registries for newer versions of the components that were fetched. Exit code 1 if there are any.
     #[command(after_help = "Examples:\n  belljar outdated\n  belljar outdated --json")]
@@ -469,6 +475,7 @@ impl Verb {
             Self::Connect { connect } => Some(&mut connect.at),
             Self::Up { up } => Some(&mut up.at),
             Self::Add { add } => Some(&mut add.at),
+            Self::Search { search } => Some(&mut search.at),
             Self::Upgrade { upgrade } => Some(&mut upgrade.at),
             Self::Publish { publish } => Some(&mut publish.at),
             Self::Export { export } => Some(&mut export.at),

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{fetched, output, table};
+use super::{fetched, output, revoked, table};
 use crate::catalog;
-use crate::config::Config;
-use crate::config::lock::{Lock, Pin};
+use crate::config::lock::{Lock, LockedRevocation, Pin};
+use crate::config::{Config, OnRevoked};
 use crate::model::{Digest, MountName, command, text};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
@@ -38,7 +38,7 @@ enum Standing {
     Unpinned,
 }
 
-/// Compares each mount. The exit code is 1 if one differs.
+/// Compares each mount. The exit code is 1 if one differs, or is stopped because it was revoked.
 pub(super) fn run(at: &LocationArgs, as_json: bool) -> Result<ExitCode, Failure> {
     log::start("warn");
     let config = configuration::file(at)?;
@@ -51,7 +51,10 @@ pub(super) fn run(at: &LocationArgs, as_json: bool) -> Result<ExitCode, Failure>
         false if mounts.is_empty() => output::print("There are no components.\n")?,
         false => table::print(&to_text(&mounts))?,
     }
-    let is_fine = mounts.iter().all(|one| matches!(one.standing(), Standing::Same | Standing::Unpinned));
+    let stops = config.trust.revoked == OnRevoked::Stop;
+    let is_stopped = |one: &VerifiedMount| stops && one.revoked().is_some();
+    let is_fine =
+        mounts.iter().all(|one| matches!(one.standing(), Standing::Same | Standing::Unpinned) && !is_stopped(one));
     Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -71,6 +74,11 @@ fn mounts(config: &Config, lock: &Lock) -> Result<Vec<VerifiedMount>, Failure> {
 }
 
 impl VerifiedMount {
+    /// Why its publisher revoked it.
+    fn revoked(&self) -> Option<&LockedRevocation> {
+        self.pin.as_ref()?.source.as_ref()?.revoked.as_ref()
+    }
+
     fn standing(&self) -> Standing {
         match (&self.pin, &self.found) {
             (None, _) => Standing::Unpinned,
@@ -95,7 +103,7 @@ impl VerifiedMount {
             "pinned": self.pin.as_ref().map(|pin| pin.digest.to_string()),
             "reference": source.map(|source| &source.reference),
             "manifest": source.and_then(|source| source.manifest).map(|digest| digest.to_string()),
-            "signedBy": source.map(fetched::signed_by),
+            "signedBy": source.map(fetched::signed_by), "revoked": self.revoked().map(revoked::to_json),
         })
     }
 }
@@ -134,6 +142,10 @@ fn to_text(mounts: &[VerifiedMount]) -> String {
         if let Some(source) = one.pin.as_ref().and_then(|pin| pin.source.as_ref()) {
             let reference = text::line(&source.reference);
             let _ = writeln!(out, "{:width$}  {reference}, signed by {}", "", text::line(&fetched::signed_by(source)));
+        }
+        if let Some(revoked) = one.revoked() {
+            let words = format!("{revoked}; {}", revoked.cure(&one.mount));
+            let _ = writeln!(out, "{:width$}  {}", "", table::styled(table::BAD, text::line(&words)));
         }
     }
     out

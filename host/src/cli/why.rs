@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{fetched, output};
+use super::{fetched, output, revoked};
 use crate::config::lock::LockedSource;
 use crate::config::{Config, TrustedSigner};
 use crate::model::{MountName, text};
@@ -31,6 +31,7 @@ pub(super) fn run(at: &LocationArgs, mount: &str, as_json: bool) -> Result<ExitC
             "reference": source.map(|source| &source.reference), "version": source.and_then(|source| source.version.as_ref()),
             "manifest": source.and_then(|source| source.manifest).map(|digest| digest.to_string()),
             "signedBy": source.map(fetched::signed_by), "trustedBy": source.and_then(|source| trusted_by(&config, source)),
+            "revoked": source.and_then(|source| source.revoked.as_ref()).map(revoked::to_json),
             "granted": grants.iter().map(|(kind, what)| format!("{kind}: {what}")).collect::<Vec<_>>(),
             "needs": needs.iter().map(|need| need.describe()).collect::<Vec<_>>(),
         }))?;
@@ -47,6 +48,9 @@ pub(super) fn run(at: &LocationArgs, mount: &str, as_json: bool) -> Result<ExitC
             source.version.iter().for_each(|version| line("version", version));
             source.manifest.iter().for_each(|manifest| line("manifest", &manifest.to_string()));
             line("signed", &fetched::signed_by(source));
+            if let Some(revoked) = &source.revoked {
+                line("revoked", &format!("{revoked}; {}", revoked.cure(&mount)));
+            }
             let trusted = trusted_by(&config, source);
             line(
                 "trusted",

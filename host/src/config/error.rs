@@ -10,6 +10,7 @@ use super::admin::AdminProblem;
 use super::deserializer::{self, DeserializeError, Reason};
 use super::issuer::IssuerProblem;
 use super::replicas::ReplicasProblem;
+use super::search::IndexProblem;
 use super::serve::ServeProblem;
 use super::trust::SignerProblem;
 use crate::grants::secrets::PrincipalPathError;
@@ -137,6 +138,9 @@ pub enum Problem {
     /// An entry of `[[trust.signers]]` cannot be used.
     #[error(transparent)]
     Trust(#[from] SignerProblem),
+    /// An entry of `[[search.indexes]]` cannot be used.
+    #[error(transparent)]
+    Index(#[from] IndexProblem),
     /// The name of a secret has a character that names do not have.
     #[error("secrets: \"{0}\" is not the name of a secret; use letters, digits, \"-\" and \"_\"")]
     SecretName(String),

@@ -21,6 +21,7 @@ use super::live::{CacheSettings, Watch};
 use super::network::NetworkTable;
 use super::replicas::ReplicasTable;
 use super::rules::{AllowTable, DenyTable};
+use super::search::SearchTable;
 use super::serve::ServeTable;
 use super::settings::{Ask, CALLS, Isolation, LIST_TIME, MAX_CALLS, TOTAL_MEMORY, Wall};
 use super::trace::TraceTable;
@@ -100,6 +101,8 @@ pub(super) struct File {
     pub(super) trace: Option<TraceTable>,
     /// Who may sign the components that `belljar add` fetches.
     pub(super) trust: Option<TrustTable>,
+    /// Where `belljar search` looks for components.
+    pub(super) search: Option<SearchTable>,
     /// Several belljars behind one address, and the store that they share.
     pub(super) replicas: Option<ReplicasTable>,
     /// Credentials of HTTP requests. With this table, each HTTP request needs a valid key or token.

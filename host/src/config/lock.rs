@@ -4,6 +4,7 @@
 //! A damaged lock is refused as a whole. The checksum covers every entry and finds damage that still parses. Without it, one
 //! changed letter in a mount's name would leave the mount without a pin, and belljar would pin the next component unasked.
 
+mod revocation;
 mod source;
 mod written_digest;
 
@@ -27,6 +28,7 @@ const HEADING: &str = "# The components that may use the grants of each mount. W
 /// The most names of exports, and of imports, that a pin keeps. Real components have fewer.
 const NAMES: usize = 256;
 
+pub use revocation::LockedRevocation;
 pub use source::{LockedSigner, LockedSource};
 use written_digest::WrittenDigest;
 
@@ -85,6 +87,8 @@ pub enum Mismatch {
     Changed(Digest),
     /// The lock has no pin for the mount. Holds the reason, for the operator.
     Unknown(String),
+    /// Its publisher revoked this version, and `[trust] revoked = "stop"`. Holds the pinned digest.
+    Revoked(Digest, LockedRevocation),
 }
 
 /// How components are compared with the lock.
@@ -143,6 +147,12 @@ impl Pins {
     /// True if the lock says where the component of `mount` was fetched from. It is compared also without grants.
     pub fn is_fetched(&self, mount: &MountName) -> bool {
         self.lock().and_then(|lock| lock.pin(mount)).is_some_and(|pin| pin.source.is_some())
+    }
+
+    /// Why the publisher of the component with this digest revoked it. `None`: it did not, as far as the lock knows.
+    pub fn revocation(&self, mount: &MountName, digest: &Digest) -> Option<&LockedRevocation> {
+        let pin = self.lock()?.pin(mount).filter(|pin| pin.digest == *digest)?;
+        pin.source.as_ref()?.revoked.as_ref()
     }
 
     /// The lock. None if it cannot be read or is not compared.
@@ -297,8 +307,10 @@ mod tests {
         let signer = LockedSigner { name: "https://a/\"b\"@refs/tags/1".into(), issuer: Some("https://issuer".into()) };
         let manifest = Some(Digest::of(b"manifest"));
         let (reference, version) = ("ghcr.io/acme/tides:1.2".to_owned(), Some("1.2.0".to_owned()));
-        let signed = LockedSource { reference, manifest, version, signer: Some(signer) };
-        let unsigned = LockedSource { manifest: None, version: None, signer: None, ..signed.clone() };
+        let revoked = LockedRevocation { reason: None, instead: Some("1.3.0".into()) };
+        let signed = LockedSource { reference, manifest, version, signer: Some(signer), revoked: Some(revoked) };
+        let revoked = Some(LockedRevocation { reason: Some("a \"leak\"".into()), instead: None });
+        let unsigned = LockedSource { manifest: None, version: None, signer: None, revoked, ..signed.clone() };
         lock.set(name("tides"), Pin { source: Some(signed), ..pin(b"4") });
         lock.set(name("unsigned"), Pin { source: Some(unsigned), next: Some(Digest::of(b"6")), ..pin(b"5") });
         lock
@@ -365,6 +377,8 @@ mod tests {
         let on = Pins::On { lock: lock(), unwritten: Some("no room".into()) };
         assert_eq!(on.check(&name("notes"), &one), Ok(()));
         let upgrading = Pins::On { lock: lock_with_sources(), unwritten: None };
+        let revoked = |digest| upgrading.revocation(&name("unsigned"), &Digest::of(digest)).is_some();
+        assert!(revoked(b"5") && !revoked(b"6"), "an upgrade that is half done takes the new one");
         for digest in [Digest::of(b"5"), Digest::of(b"6")] {
             assert_eq!(upgrading.check(&name("unsigned"), &digest), Ok(()), "the old one and the new one");
         }

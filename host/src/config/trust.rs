@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::text;
 
@@ -14,6 +14,11 @@ pub(super) struct TrustTable {
     /// A file with the certificates and keys of a Sigstore instance (`trusted_root.json`). Without it: the public instance.
     #[schemars(example = "trusted_root.json")]
     root: Option<PathBuf>,
+    /// What happens to a mount whose publisher revoked its version. "warn": it is served, with a warning. "stop": it is in
+    /// quarantine.
+    #[serde(default)]
+    #[schemars(example = &"stop")]
+    revoked: OnRevoked,
     /// Who may sign what. For a source of no entry, `belljar add` shows the signer and asks.
     #[serde(default)]
     signers: Vec<SignerTable>,
@@ -40,11 +45,25 @@ struct SignerTable {
     minisign: Option<String>,
 }
 
+/// What happens to a mount whose publisher revoked its version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", expecting = "\"warn\" or \"stop\"")]
+#[schemars(inline)]
+pub enum OnRevoked {
+    /// It is served, with a warning.
+    #[default]
+    Warn,
+    /// It is in quarantine.
+    Stop,
+}
+
 /// The checked `[trust]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustConfig {
     /// The file with the certificates and keys of a Sigstore instance. `None`: the public one.
     pub root: Option<PathBuf>,
+    /// What happens to a mount whose publisher revoked its version.
+    pub revoked: OnRevoked,
     /// Who may sign what.
     pub signers: Vec<SignerConfig>,
 }
@@ -103,7 +122,7 @@ impl TrustTable {
     /// # Errors
     /// The first entry that cannot be used.
     pub(super) fn checked(self, place: impl Fn(PathBuf) -> PathBuf) -> Result<TrustConfig, SignerProblem> {
-        let Self { root, signers } = self;
+        let Self { root, revoked, signers } = self;
         let checked = |(at, table): (usize, SignerTable)| {
             let problem = |problem| SignerProblem { number: at + 1, problem };
             let SignerTable { from, identity, issuer, key, minisign } = table;
@@ -124,7 +143,7 @@ impl TrustTable {
             Ok(SignerConfig { from, signer })
         };
         let signers = signers.into_iter().enumerate().map(checked).collect::<Result<_, _>>()?;
-        Ok(TrustConfig { root: root.map(place), signers })
+        Ok(TrustConfig { root: root.map(place), revoked, signers })
     }
 }
 

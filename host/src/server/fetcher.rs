@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use belljar_fetch_protocol::{
     ArtifactKind, DownloadRequest, Event, Identity, Limits, MAX_LINE, Network, PROTOCOL, Progress, Request, Required,
-    ResolveRequest, Resolved, Root, Signature, Signer, Tags, TagsRequest, Task, Trust, TrustRule, UploadRequest,
-    Uploaded, Wall,
+    ResolveRequest, Resolved, RevokedList, RevokedRequest, Root, SearchIndex, SearchRequest, SearchResult, Signature,
+    Signer, Tags, TagsRequest, Task, Trust, TrustRule, UploadRequest, Uploaded, Wall,
 };
 
 use super::bundle;
@@ -16,7 +16,7 @@ use super::directories::{self, PrivateDirError};
 use super::files::{self, FileError};
 use super::publishing::artifact::ArtifactDocuments;
 use super::publishing::upload_directory::{UploadDirectory, UploadDirectoryError};
-use crate::config::{self, Config, SignerConfig, TrustedSigner};
+use crate::config::{self, Config, IndexConfig, SignerConfig, TrustedSigner};
 use crate::model::{Digest, DigestError, text};
 use crate::sandbox::read_capped;
 
@@ -24,7 +24,7 @@ use crate::sandbox::read_capped;
 const PROGRAM: &str = "belljar-fetch";
 
 /// The directory of fetched components, in the cache directory.
-const DIRECTORY: &str = "components";
+pub(crate) const COMPONENTS: &str = "components";
 
 /// The directory of uploads, in the cache directory.
 const UPLOADS: &str = "uploads";
@@ -70,9 +70,12 @@ pub(crate) enum FetchError {
     /// A file that `[trust]` or `[network]` names cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file that `[trust]` or `[network]` names does not exist.
-    #[error("there is no file \"{}\", which [trust] or [network] names; correct its path", .0.display())]
+    /// A file that `[trust]`, `[search]` or `[network]` names does not exist.
+    #[error("there is no file \"{}\", which [trust], [search] or [network] names; correct its path", .0.display())]
     Absent(PathBuf),
+    /// An index in a file has too many bytes for a request.
+    #[error("the index \"{}\" has more than {} KiB; put it behind a URL", .0.display(), MAX_LINE / 4096)]
+    LargeIndex(PathBuf),
     /// The directory of fetched components cannot be used.
     #[error(transparent)]
     Directory(#[from] PrivateDirError),
@@ -140,7 +143,7 @@ impl Fetcher {
         let roots = config.network.ca.as_deref().map(read).transpose()?;
         let network = Network { dns: config.network.dns.clone(), roots };
         let (kind, cache) = (ArtifactKind::Component, &config.cache);
-        let (directory, uploads) = (cache.join(DIRECTORY), cache.join(UPLOADS));
+        let (directory, uploads) = (cache.join(COMPONENTS), cache.join(UPLOADS));
         Ok(Self { program, rules, limits, kind, wall, network, directory, uploads })
     }
 
@@ -199,7 +202,7 @@ impl Fetcher {
         let Event::Downloaded(downloaded) = self.run(Task::Download(request), report)? else {
             return Err(FetchError::NoResult);
         };
-        let path = self.directory.join(format!("{}.{}", expected.hex(), self.kind.extension()));
+        let path = self.file(&expected);
         #[expect(clippy::disallowed_methods, reason = "belljar's own cache")]
         let file = std::fs::File::open(&path)?;
         let bytes = read_capped(file, downloaded.size, self.limits.component_bytes)?;
@@ -212,6 +215,11 @@ impl Fetcher {
             true => Ok(FetchedComponent { bytes, signature: downloaded.signature }),
             false => Err(FetchError::Changed(path)),
         }
+    }
+
+    /// The file of what was downloaded.
+    pub(crate) fn file(&self, digest: &Digest) -> PathBuf {
+        self.directory.join(format!("{}.{}", digest.hex(), self.kind.extension()))
     }
 
     /// The tags of the repository of `reference`.
@@ -247,6 +255,35 @@ impl Fetcher {
         };
         match self.run(Task::Upload(request), report)? {
             Event::Uploaded(uploaded) if uploaded.manifest_digest == documents.digest().to_string() => Ok(uploaded),
+            _ => Err(FetchError::NoResult),
+        }
+    }
+
+    /// The list of revoked versions beside `source`.
+    ///
+    /// # Errors
+    /// If the server does not say, or the list cannot be read.
+    pub(crate) fn revoked(&self, source: &str) -> Result<RevokedList, FetchError> {
+        match self.run(Task::Revoked(RevokedRequest { source: source.to_owned() }), |_| ())? {
+            Event::Revoked(list) => Ok(list),
+            _ => Err(FetchError::NoResult),
+        }
+    }
+
+    /// What an index has with `word`.
+    ///
+    /// # Errors
+    /// If the index cannot be asked or read.
+    pub(crate) fn search(&self, index: &IndexConfig, word: &str) -> Result<SearchResult, FetchError> {
+        let index = match index {
+            IndexConfig::Json(url) => SearchIndex::Json { url: url.clone() },
+            IndexConfig::File(path) => SearchIndex::Text { text: read_index(path)? },
+            IndexConfig::Oci(namespace) => SearchIndex::Oci { namespace: namespace.clone() },
+            IndexConfig::WasmDirectory(url) => SearchIndex::WasmDirectory { url: url.clone() },
+            IndexConfig::McpRegistry(url) => SearchIndex::McpRegistry { url: url.clone() },
+        };
+        match self.run(Task::Search(SearchRequest { index, word: word.to_owned() }), |_| ())? {
+            Event::Found(result) => Ok(result),
             _ => Err(FetchError::NoResult),
         }
     }
@@ -292,6 +329,16 @@ impl Fetcher {
             }
         }
     }
+}
+
+/// The text of an index in a file. Its bytes are parsed by the program, as those of other indexes.
+fn read_index(path: &Path) -> Result<String, FetchError> {
+    let text = files::read(path)?.ok_or_else(|| FetchError::Absent(path.to_owned()))?;
+    // The request is one line of at most `MAX_LINE` bytes, in which a quotation mark takes two.
+    if text.len() > MAX_LINE / 4 {
+        return Err(FetchError::LargeIndex(path.to_owned()));
+    }
+    Ok(text)
 }
 
 /// The identities that a pattern of `[trust]` fits: "*" stands for any characters.

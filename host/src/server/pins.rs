@@ -88,6 +88,9 @@ pub(crate) fn apply(config: &mut Config, how: Pinning) {
         return;
     }
     warn_if_world_writable(&config.lock);
+    if let Ok(lock) = &lock {
+        warn_of_revoked(lock);
+    }
     config.pins = match lock {
         Err(error) => {
             tracing::error!("no mount that has grants is served: {error}");
@@ -148,6 +151,15 @@ pub(crate) fn write(write_lock: &files::WriteLock, config: &Config, lock: &Lock)
     #[expect(clippy::disallowed_methods, reason = "the operator's configuration")]
     let like = config.file.as_ref().and_then(|file| std::fs::metadata(file).ok()).map_or(0o600, |meta| meta.mode());
     files::replace(write_lock, &config.lock, lock.to_text(), like & 0o644 | 0o600)
+}
+
+/// Says which mounts have a revoked version. Those that are then stopped are reported once more, when they are loaded.
+fn warn_of_revoked(lock: &Lock) {
+    for (mount, pin) in lock.pins() {
+        if let Some(revocation) = pin.source.as_ref().and_then(|source| source.revoked.as_ref()) {
+            tracing::warn!(target: "belljar::catalog", mount = %mount, "{revocation}; {}", revocation.cure(mount));
+        }
+    }
 }
 
 fn warn_if_world_writable(lock: &Path) {

@@ -244,7 +244,7 @@ fn a_killed_upgrade_leaves_a_mount_that_is_served() {
     registry.push(NAME, "1.0.0", &old);
     succeeds(&site, &["add", &registry.reference(NAME, "1.0.0"), "--unsigned", "--yes"]);
     registry.push(NAME, "1.1.0", &new);
-    let command = vec!["upgrade", "tides", "--unsigned", "--yes"];
+    let command = vec!["upgrade", "tides", "--unsigned", "--yes", "--no-run"];
     let attack = Attack { before: Attack::files(&site), site: &site, command };
     attack.run(
         kills(),

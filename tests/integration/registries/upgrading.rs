@@ -34,6 +34,8 @@ fn a_newer_version_is_found_shown_and_served() {
     let before = served(&site);
     let said = succeeds(&site, &["upgrade", "tides", "--unsigned", "--dry-run"]);
     assert!(said.contains("version  1.10.0 (before: 1.0.0)"), "{said}");
+    let fuel = said.lines().find(|line| line.trim_start().starts_with("fuel ")).expect("a line about fuel");
+    assert!(fuel.matches("calls without grants").count() == 2 && !fuel.contains("not known"), "{fuel}");
     assert_eq!(served(&site), before, "a dry run changes nothing");
     succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes"]);
     assert_eq!(served(&site), newer.component);
@@ -45,6 +47,27 @@ fn a_newer_version_is_found_shown_and_served() {
     succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes", "--to", "1.0.0"]);
     assert_eq!(served(&site), before);
     assert_eq!(verified(&site)["reference"], registry.reference(NAME, "1.0.0").as_str());
+}
+
+/// Both versions are run without grants, and before the question. One that cannot be run is no obstacle.
+#[test]
+fn the_cost_of_calls_is_compared_and_blocks_nothing() {
+    let Some((site, registry)) = with_first() else { return };
+    registry.push(NAME, "1.1.0", &release("guest_fixture", "1.1.0"));
+    let costs = |site: &Site| {
+        let output = site.run(&["upgrade", "tides", "--unsigned", "--dry-run", "--json"]);
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one value");
+        said["costs"].clone()
+    };
+    let found = costs(&site);
+    assert!(found["new"]["fuel"].as_u64().expect("fuel") > 0, "{found}");
+    assert_eq!(found["old"]["calls"], found["new"]["calls"], "the same component with another section");
+    fs::remove_file(site.path("plugins/tides.wasm")).unwrap();
+    let found = costs(&site);
+    assert!(found["old"]["why"].as_str().expect("a reason").contains("there is no file"), "{found}");
+    assert!(found["new"]["fuel"].is_u64(), "{found}");
+    let said = succeeds(&site, &["upgrade", "tides", "--unsigned", "--yes", "--no-run"]);
+    assert!(!said.contains("fuel  "), "{said}");
 }
 
 #[test]

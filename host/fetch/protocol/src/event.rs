@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Uploaded;
+use crate::{RevokedList, SearchResult, Uploaded};
 
 /// One line on standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,10 @@ pub enum Event {
     Tags(Tags),
     /// The result of an upload request.
     Uploaded(Uploaded),
+    /// The result of a request for revoked versions.
+    Revoked(RevokedList),
+    /// The result of a search request.
+    Found(SearchResult),
     /// The request failed. No other result follows.
     Failed(Failure),
 }
@@ -78,6 +82,9 @@ pub struct Resolved {
     pub provenance: Vec<Provenance>,
     /// The minisign signature beside a file. It is checked after the download.
     pub minisign: Option<AnnouncedMinisign>,
+    /// What the publisher revoked: each entry of its list, whatever version it is about.
+    #[serde(default)]
+    pub revoked: RevokedList,
 }
 
 /// A valid signature.

@@ -10,6 +10,8 @@
 mod event;
 mod kind;
 mod request;
+mod revoked;
+mod search;
 mod trust;
 mod upload;
 
@@ -19,6 +21,8 @@ pub use event::{
 };
 pub use kind::ArtifactKind;
 pub use request::{DownloadRequest, Limits, Network, Request, ResolveRequest, TagsRequest, Task, Wall};
+pub use revoked::{REVOKED_TAG, REVOKED_TYPE, RevokedEntry, RevokedList, RevokedRequest, RevokedVersions};
+pub use search::{FoundComponent, SearchIndex, SearchRequest, SearchResult};
 pub use trust::{Identity, Required, Root, Signer, Trust, TrustRule};
 pub use upload::{UploadRequest, Uploaded};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ArtifactKind, Trust, UploadRequest};
+use crate::{ArtifactKind, RevokedRequest, SearchRequest, Trust, UploadRequest};
 
 /// One request: the only line on standard input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +82,10 @@ pub enum Task {
     Tags(TagsRequest),
     /// Pushes an artifact to a registry. The result is [`crate::Event::Uploaded`].
     Upload(UploadRequest),
+    /// Fetches the list of revoked versions beside a source. The result is [`crate::Event::Revoked`].
+    Revoked(RevokedRequest),
+    /// Looks for a word in one index of components. The result is [`crate::Event::Found`].
+    Search(SearchRequest),
 }
 
 /// See [`Task::Resolve`].

@@ -14,6 +14,8 @@ mod hostile;
 mod private;
 mod real;
 mod resolve;
+mod revoked;
+mod search;
 mod signed;
 mod support;
 mod tls;

@@ -95,7 +95,7 @@ impl Builder<'_> {
             }
         };
         // This check covers the bytes that are loaded: a later compilation compares its bytes with this digest.
-        if let Some(one) = plan.quarantine(&facts.digest, &self.config.pins) {
+        if let Some(one) = plan.quarantine(&facts.digest, self.config) {
             next.quarantined.push(one);
             return;
         }
@@ -220,7 +220,7 @@ impl Builder<'_> {
 
     /// True if the component of `mount` may use the grants of `plan`.
     fn may_use(&self, plan: &LoadPlan, mount: &Mount) -> bool {
-        plan.quarantine(&mount.digest, &self.config.pins).is_none()
+        plan.quarantine(&mount.digest, self.config).is_none()
     }
 
     /// Keeps the component of the `old` mount, under the current configuration. Returns true if the mount is served.

@@ -11,8 +11,8 @@ use crate::catalog::mount::{ConfiguredGrants, Mount};
 use crate::catalog::mount_key::{MountKey, MountKeyParts};
 use crate::catalog::quarantine::QuarantinedMount;
 use crate::catalog::unserved::RefusedMount;
-use crate::config::lock::Pins;
-use crate::config::{Ask, CacheSettings, Config, Isolation};
+use crate::config::lock::Mismatch;
+use crate::config::{Ask, CacheSettings, Config, Isolation, OnRevoked};
 use crate::grants::GrantConfig;
 use crate::grants::secrets::Secrets;
 use crate::model::{Digest, Guard, Limits, MountName, text};
@@ -55,12 +55,15 @@ impl LoadPlan {
             && *written == mount.configured_grants
     }
 
-    /// The quarantine of a component whose digest is not in the lock. `None` if the component may be loaded.
-    pub(super) fn quarantine(&self, found: &Digest, pins: &Pins) -> Option<QuarantinedMount> {
+    /// The quarantine of a component whose digest is not in the lock, or whose version was revoked. `None` if the component may be loaded.
+    pub(super) fn quarantine(&self, found: &Digest, config: &Config) -> Option<QuarantinedMount> {
+        let pins = &config.pins;
         if !self.needs_pin && !pins.is_fetched(&self.name) {
             return None;
         }
-        let why = pins.check(&self.name, found).err()?;
+        let revoked = pins.revocation(&self.name, found).filter(|_| config.trust.revoked == OnRevoked::Stop);
+        let revoked = revoked.map(|revocation| Mismatch::Revoked(*found, revocation.clone()));
+        let why = pins.check(&self.name, found).err().or(revoked)?;
         let (name, base, file) = (self.name.clone(), self.base.clone(), self.file.clone());
         Some(QuarantinedMount { name, base, file, found: *found, mismatch: why })
     }

@@ -97,7 +97,7 @@ impl Scan {
 
     /// True if the component may be loaded for `plan`, and is not loaded yet.
     fn may_load(&self, plan: &LoadPlan, digest: &Digest) -> bool {
-        !self.source.skip_loading.contains(digest) && plan.quarantine(digest, &self.source.config.pins).is_none()
+        !self.source.skip_loading.contains(digest) && plan.quarantine(digest, &self.source.config).is_none()
     }
 
     fn load(&self, name: &MountName, digest: &Digest) -> CachedCode {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use super::revocation::LockedRevocation;
 use super::written_digest::WrittenDigest;
 use crate::model::Digest;
 
@@ -18,6 +19,8 @@ pub struct LockedSource {
     pub version: Option<String>,
     /// Who signed it. `None`: nobody, and the operator allowed that.
     pub signer: Option<LockedSigner>,
+    /// Why its publisher revoked this version, as of the last look at the publisher's list. `None`: it did not.
+    pub revoked: Option<LockedRevocation>,
 }
 
 /// Who signed a component.
@@ -66,6 +69,8 @@ impl fmt::Display for LockedSource {
             ("version", self.version.as_deref()),
             ("signer", signer.map(|signer| signer.name.as_str())),
             ("issuer", signer.and_then(|signer| signer.issuer.as_deref())),
+            ("revoked", self.revoked.as_ref().map(|revoked| revoked.reason.as_deref().unwrap_or_default())),
+            ("instead", self.revoked.as_ref().and_then(|revoked| revoked.instead.as_deref())),
         ] {
             if let Some(value) = value {
                 writeln!(f, "{key} = {}", quoted(value))?;
@@ -83,13 +88,18 @@ pub(super) struct WrittenSource {
     version: Option<String>,
     signer: Option<String>,
     issuer: Option<String>,
+    revoked: Option<String>,
+    instead: Option<String>,
 }
 
 impl From<WrittenSource> for LockedSource {
     fn from(written: WrittenSource) -> Self {
-        let WrittenSource { reference, manifest, version, signer, issuer } = written;
+        let WrittenSource { reference, manifest, version, signer, issuer, revoked, instead } = written;
         let signer = signer.map(|name| LockedSigner { name, issuer });
-        Self { reference, manifest: manifest.map(|digest| digest.0), version, signer }
+        // An empty reason: the publisher gave none.
+        let revoked = revoked
+            .map(|reason| LockedRevocation { reason: Some(reason).filter(|reason| !reason.is_empty()), instead });
+        Self { reference, manifest: manifest.map(|digest| digest.0), version, signer, revoked }
     }
 }
 

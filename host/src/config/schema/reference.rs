@@ -20,13 +20,13 @@ fn section(out: &mut String, path: &str, table: &Value) {
         out.push_str("## Top level\n\n");
     }
     let Some(properties) = table["properties"].as_object() else { return };
-    out.push_str("| Key | Type | Default | Bounds | Description | Example |\n|---|---|---|---|---|---|\n");
-    for (key, schema) in properties {
-        if !is_section(schema) {
-            row(out, key, schema);
-        }
+    let rows: Vec<_> = properties.iter().filter(|(_, schema)| !is_section(schema)).collect();
+    // A table that has only tables has no keys of its own.
+    if !rows.is_empty() {
+        out.push_str("| Key | Type | Default | Bounds | Description | Example |\n|---|---|---|---|---|---|\n");
+        rows.iter().for_each(|(key, schema)| row(out, key, schema));
+        out.push('\n');
     }
-    out.push('\n');
     for (key, schema) in properties {
         let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         let description = schema["description"].as_str().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use belljar_fetch_protocol::REVOKED_TYPE;
 use serde_json::{Value, json};
 
 use super::samples::{digest, sample};
@@ -90,6 +91,22 @@ impl Contents {
                 self.referrers.entry(subject.clone()).or_default().push(descriptor);
             }
         }
+    }
+
+    /// Adds a list of revoked versions.
+    pub(crate) fn revoke(&mut self, list: &[u8]) {
+        let manifest = self.revoking(list);
+        self.manifest("revoked", MANIFEST, &serde_json::to_vec(&manifest).unwrap());
+    }
+
+    /// The manifest of a list of revoked versions.
+    pub(crate) fn revoking(&mut self, list: &[u8]) -> Value {
+        let (empty, layer) = (self.blob(b"{}"), self.blob(list));
+        json!({
+            "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": REVOKED_TYPE,
+            "config": { "mediaType": "application/vnd.oci.empty.v1+json", "digest": empty, "size": 2 },
+            "layers": [{ "mediaType": REVOKED_TYPE, "digest": layer, "size": list.len() }],
+        })
     }
 
     /// The index of what refers to a manifest.
