@@ -208,7 +208,6 @@ impl Fetcher {
         let bytes = read_capped(file, downloaded.size, self.limits.component_bytes)?;
         if self.kind == ArtifactKind::Bundle {
             // A bundle is read once, and may be large.
-            #[expect(clippy::disallowed_methods, reason = "belljar's own cache")]
             let _ = std::fs::remove_file(&path);
         }
         match Digest::of(&bytes) == expected {

@@ -53,7 +53,6 @@ impl UploadDirectory {
     }
 
     fn remove(&self) {
-        #[expect(clippy::disallowed_methods, reason = "belljar's own cache")]
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -70,7 +69,6 @@ fn remove_abandoned(all: &Path) {
     for entry in entries.flatten() {
         let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
         if age.is_some_and(|age| age > ABANDONED) {
-            #[expect(clippy::disallowed_methods, reason = "belljar's own cache")]
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
