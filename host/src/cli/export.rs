@@ -17,7 +17,7 @@ use crate::server::bundle::{self, Bundle};
 use crate::server::failure::Failure;
 use crate::server::fetcher::Fetcher;
 use crate::server::location::LocationArgs;
-use crate::server::publishing::artifact::{ArtifactDocuments, ManifestAnnotations};
+use crate::server::publishing::artifact::ArtifactDocuments;
 use crate::server::publishing::signing_key::SigningKey;
 use crate::server::{directories, files, location, log};
 
@@ -97,7 +97,7 @@ impl ExportArgs {
     fn push(&self, config: &Config, reference: &str, bytes: &[u8], what: &str) -> Result<ExitCode, Failure> {
         let (repository, tag) = publish::target(reference)?;
         let key = self.sign.read(config)?;
-        let mut documents = ArtifactDocuments::bundle(bytes, &ManifestAnnotations::new());
+        let mut documents = ArtifactDocuments::bundle(bytes);
         let signed = key.as_ref().map_or_else(|| "nobody".to_owned(), SigningKey::name);
         output::print(&format!(
             "{reference}  {what}\n  manifest  {}\n  signed    by {signed}\n  Whoever can read that repository reads the configuration: \

@@ -2,6 +2,7 @@
 //! stays in this process; `belljar-fetch` speaks to the registry.
 
 pub(super) mod key_pair;
+mod revoke;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,12 +31,14 @@ use crate::server::publishing::sbom;
 use crate::server::publishing::signing_key::SigningKey;
 use crate::server::{configuration, log};
 use key_pair::SignFlags;
+use revoke::TakeBackFlags;
 
 /// The help of `publish`.
 pub(super) const HELP: &str = "Examples:
   belljar publish --key-pair acme.key
   belljar publish tides.wasm ghcr.io/acme/tides:1.2.0 --sign-key acme.key --readme README.md
   belljar add ghcr.io/acme/tides:1.2.0
+  belljar publish --revoke \"<1.2.0\" ghcr.io/acme/tides --reason \"shows the key in errors\" --instead 1.2.0
 
 The registry gets the component, its exports, imports and declared needs, and a list of its parts (SBOM).
 Other tools, such as wkg and Wassette, can fetch it. Logins are those of docker login and podman login.
@@ -57,11 +60,13 @@ pub(super) struct PublishArgs {
     #[arg(value_name = "FILE", required_unless_present = "key_pair")]
     file: Option<PathBuf>,
     /// Where it goes: REGISTRY/REPOSITORY:TAG.
-    #[arg(value_name = "REFERENCE", required_unless_present = "key_pair")]
+    #[arg(value_name = "REFERENCE", required_unless_present_any = ["key_pair", "revoke"])]
     reference: Option<String>,
     /// Make a key pair instead: the private key in FILE, the public one beside it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "reference"])]
     key_pair: Option<PathBuf>,
+    #[command(flatten)]
+    revoke: TakeBackFlags,
     #[command(flatten)]
     sign: SignFlags,
     /// Attach a description for people.
@@ -115,6 +120,11 @@ pub(super) fn run(args: &PublishArgs) -> Result<ExitCode, Failure> {
     log::start("warn");
     if let Some(path) = &args.key_pair {
         return key_pair::make(path);
+    }
+    if let (Some(versions), Some(repository)) = (&args.revoke.revoke, &args.file) {
+        let config = configuration::file(&args.at)?;
+        let repository = repository.to_string_lossy();
+        return args.revoke.push(&config, (&repository, versions), args.write, report_progress());
     }
     let (Some(file), Some(reference)) = (&args.file, &args.reference) else {
         return Err(Failure::Misused("name the component and where it goes: FILE REFERENCE".to_owned()));

@@ -13,6 +13,9 @@ use crate::model::{Digest, MountName, text};
 use crate::server::failure::Failure;
 use crate::server::{files, pins};
 
+/// How a range begins.
+const RANGE: [char; 3] = ['<', '>', '='];
+
 /// What is compared with the entries of a list.
 pub(super) struct ReleaseName<'a> {
     /// The digest of the manifest. `None` for a file.
@@ -101,11 +104,16 @@ pub(super) fn without_revoked(tags: Vec<String>, list: &RevokedList) -> Result<V
     Ok(kept)
 }
 
+/// True for a range of versions, such as ">=1.2.0, <1.4.2".
+pub(super) fn is_range(versions: &str) -> bool {
+    versions.starts_with(RANGE) && has_version(versions, "0.0.0").is_ok()
+}
+
 /// True if `version` is among `versions`: the same version, or in a range such as ">=1.2.0, <1.4.2". A preview has its place
 /// in a range by its order: "1.4.2-rc.1" is below "1.4.2".
 fn has_version(versions: &str, version: &str) -> Result<bool, BadRangeError> {
     let parsed = releases::version_of(version);
-    if !versions.starts_with(['<', '>', '=']) {
+    if !versions.starts_with(RANGE) {
         let is_same = releases::version_of(versions).zip(parsed).is_some_and(|(one, other)| is_same(&one, &other));
         return Ok(is_same || versions == version);
     }

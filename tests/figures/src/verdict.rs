@@ -84,7 +84,7 @@ fn stock(record: &Record) -> Option<Spread> {
     Some(spread(&rounds))
 }
 
-const AIMS: [Aim; 39] = {
+const AIMS: [Aim; 38] = {
     use Bound::{AtLeast, AtMost};
     use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, LIMIT, NATIVE, UNISOLATED};
     const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
@@ -145,18 +145,6 @@ const AIMS: [Aim; 39] = {
         aim("8 MiB text over HTTP, belljar over bare rmcp", "x", AtMost(1.1), |r| {
             ratio(r, "HTTP, 8 MiB text", BELLJAR, NATIVE)
         }),
-        aim(
-            "what a caller of a read of 1 KiB waits for in process, with an instance made ahead",
-            "us",
-            AtMost(4.0),
-            |r| {
-                value(
-                    r,
-                    "a fresh read of 1 KiB on the bare engine, step by step",
-                    "what a caller waits for with an instance made ahead",
-                )
-            },
-        ),
         aim("HTTP read 1 KiB, worker processes over isolation none", "x", AtMost(1.25), |r| {
             ratio(r, "HTTP, 1 KiB text", BELLJAR, UNISOLATED)
         }),

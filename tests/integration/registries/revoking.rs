@@ -146,3 +146,33 @@ fn a_list_that_went_away_brings_no_version_back() {
     assert_eq!(verified(&site)["revoked"], json!(null));
     assert!(!fs::read_to_string(site.path("belljar.lock")).unwrap().contains("revoked"));
 }
+
+/// `belljar publish --revoke` keeps the entries that are there.
+#[test]
+fn a_publisher_takes_versions_back_one_after_the_other() {
+    let Some((site, registry)) = with_first() else { return };
+    let repository = registry.reference(NAME, "");
+    let revoke = |versions: &str, more: &[&str]| {
+        let command = [&["publish", "--revoke", versions, &repository, "--yes"], more].concat();
+        succeeds(&site, &command)
+    };
+    revoke("2.0.0", &["--reason", "built on another machine"]);
+    let said = revoke("<1.1.0", &["--reason", "leaks keys", "--instead", "1.1.0"]);
+    assert!(
+        said.contains("<1.1.0: leaks keys; take 1.1.0") && said.contains("2.0.0: built on another machine"),
+        "{said}"
+    );
+    let said = revoke("<1.1.0", &["--reason", "leaks all keys", "--instead", "1.1.0"]);
+    assert!(!said.contains("leaks keys"), "the entry is replaced: {said}");
+    let said = fails(&site, &["outdated"]);
+    assert!(said.contains("leaks all keys") && said.contains("--to 1.1.0"), "{said}");
+    for (versions, place, expected) in [
+        ("1.x", repository.as_str(), "\"1.x\" names no versions"),
+        (">=1", &repository, "\">=1\" names no versions"),
+        ("1.0.0", &registry.reference(NAME, "1.0.0"), "without a tag"),
+        ("1.0.0", "tides", "is no repository"),
+    ] {
+        let said = fails(&site, &["publish", "--revoke", versions, place, "--yes"]);
+        assert!(said.contains(expected), "{said}");
+    }
+}

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use belljar_fetch_protocol::REVOKED_TYPE;
 use serde_json::{Value, json};
 
 use super::signing_key::{BUNDLE, SIGNED, SigningKey, SigningKeyError};
@@ -67,11 +68,20 @@ impl<'a> ArtifactDocuments<'a> {
     }
 
     /// The documents of a bundle.
-    pub(crate) fn bundle(bytes: &'a [u8], annotations: &ManifestAnnotations) -> Self {
+    pub(crate) fn bundle(bytes: &'a [u8]) -> Self {
+        Self::alone(BUNDLE_OF_EXPORT, bytes)
+    }
+
+    /// The documents of a list of revoked versions.
+    pub(crate) fn revoked(list: &'a [u8]) -> Self {
+        Self::alone(REVOKED_TYPE, list)
+    }
+
+    fn alone(kind: &str, bytes: &'a [u8]) -> Self {
         let mut documents = Self::without_manifest();
         let config = documents.blob(EMPTY, b"{}".as_slice());
-        let layer = documents.blob(BUNDLE_OF_EXPORT, bytes);
-        documents.manifest = manifest(Some(BUNDLE_OF_EXPORT), &config, &layer, annotations, None);
+        let layer = documents.blob(kind, bytes);
+        documents.manifest = manifest(Some(kind), &config, &layer, &ManifestAnnotations::new(), None);
         documents
     }
 
