@@ -3,7 +3,6 @@
 
 pub(crate) mod artifact;
 pub(crate) mod component_metadata;
-mod inflate;
 pub(crate) mod sbom;
 pub(crate) mod signing_key;
 pub(crate) mod upload_directory;

@@ -4,7 +4,6 @@
 use serde::Deserialize;
 use wasmparser::{KnownCustom, Parser, Payload};
 
-use super::inflate::inflate;
 use crate::model::text;
 
 /// The most characters of a description, and of another text.
@@ -113,7 +112,8 @@ impl ComponentMetadata {
         struct List {
             packages: Vec<BuiltCrate>,
         }
-        let list = inflate(zlib, MAX_CRATES_BYTES).and_then(|json| serde_json::from_slice(&json).ok());
+        let json = miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(zlib, MAX_CRATES_BYTES).ok();
+        let list = json.and_then(|json| serde_json::from_slice(&json).ok());
         let Some(List { packages }) = list else { return };
         self.crates
             .extend(packages.into_iter().take(MAX_PARTS.saturating_sub(self.crates.len())).map(BuiltCrate::cleaned));
