@@ -66,23 +66,26 @@ impl Directory {
         Ok(Some(size))
     }
 
-    /// Opens or creates the file that is not complete, and locks it.
-    pub(crate) fn part(&self, digest: &Sha256) -> Outcome<Part> {
-        let name = format!("{}.part", digest.hex());
-        let busy = || {
-            let problem = format!("\"{name}\" in \"{}\" is being written by another download", self.shown);
-            failure(FailureKind::Directory, problem, "wait until it ends")
-        };
+    /// Opens or creates the file that is not complete, and locks it. `None` while another download has it.
+    pub(crate) fn part(&self, digest: &Sha256) -> Outcome<Option<Part>> {
+        let name = part_name(digest);
         let flags = OFlags::RDWR | OFlags::CREATE;
         let Some(file) = self.open_file(&name, flags)? else { return Err(unusable(&self.shown, Errno::NOENT)) };
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| busy())?;
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
         // Between opening and locking, another download may have given the file its final name.
         let (own, named) =
             (rustix::fs::fstat(&file), rustix::fs::statat(&self.handle, &name, AtFlags::SYMLINK_NOFOLLOW));
-        match (own, named) {
-            (Ok(own), Ok(named)) if (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino) => Ok(Part { file, name }),
-            _ => Err(busy()),
-        }
+        let is_named =
+            own.is_ok_and(|own| named.is_ok_and(|named| (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)));
+        Ok(is_named.then_some(Part { file, name }))
+    }
+
+    /// The failure of a download that waited for another one.
+    pub(crate) fn busy(&self, digest: &Sha256) -> Box<Failure> {
+        let problem = format!("\"{}\" in \"{}\" is being written by another download", part_name(digest), self.shown);
+        failure(FailureKind::Directory, problem, "wait until it ends")
     }
 
     /// Makes a complete part the file that has its name by its digest.
@@ -143,6 +146,11 @@ impl Part {
     pub(crate) fn add(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.file.write_all(bytes)
     }
+}
+
+/// The name of the file that is not complete.
+fn part_name(digest: &Sha256) -> String {
+    format!("{}.part", digest.hex())
 }
 
 /// Gives all bytes of a file to `each`. Returns how many.

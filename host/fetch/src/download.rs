@@ -23,6 +23,9 @@ const MAX_RESUMES: usize = 8;
 /// The shortest time between two reports of progress.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
+/// How often a command looks whether another one has fetched the same bytes.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// Where the bytes come from.
 pub(crate) enum Server {
     Registry(Box<Registry>),
@@ -92,20 +95,23 @@ pub(crate) async fn download(
         );
         return Err(failure(FailureKind::Size, problem, "allow more bytes if you trust its publisher"));
     }
-    let mut content = Content::new(wanted);
-    if let Some(size) = directory.has(&wanted.digest, &mut |bytes: &[u8]| content.add(bytes))? {
-        component::check(wanted.kind, &content.head, &wanted.reference)?;
-        let signature = finish_minisign(content.minisign, wanted)?;
-        return Ok(Downloaded { file: directory.name(&wanted.digest), size, cached: true, signature });
-    }
-    let mut download = Download {
-        wanted,
-        part: directory.part(&wanted.digest)?,
-        hasher: Hasher::default(),
-        content: Content::new(wanted),
-        done: 0,
-        reported: None,
+    let patience = Instant::now() + Duration::from_secs(wanted.limits.idle_seconds);
+    let part = loop {
+        let mut content = Content::new(wanted);
+        if let Some(size) = directory.has(&wanted.digest, &mut |bytes: &[u8]| content.add(bytes))? {
+            component::check(wanted.kind, &content.head, &wanted.reference)?;
+            let signature = finish_minisign(content.minisign, wanted)?;
+            return Ok(Downloaded { file: directory.name(&wanted.digest), size, cached: true, signature });
+        }
+        match directory.part(&wanted.digest)? {
+            Some(part) => break part,
+            // Another command fetches the same bytes. They may be there soon.
+            None if Instant::now() < patience => tokio::time::sleep(LOOK_AGAIN).await,
+            None => return Err(directory.busy(&wanted.digest)),
+        }
     };
+    let mut download =
+        Download { wanted, part, hasher: Hasher::default(), content: Content::new(wanted), done: 0, reported: None };
     let limit = Duration::from_secs(wanted.limits.download_seconds);
     match timeout(limit, download.run(server, directory, largest, output)).await {
         Ok(result) => result?,

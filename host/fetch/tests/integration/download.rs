@@ -139,6 +139,24 @@ fn a_directory_that_cannot_be_used_is_named() {
     assert!(failure.problem.contains("another download"), "{failure:?}");
 }
 
+#[test]
+fn a_download_waits_for_another_one_of_the_same_bytes() {
+    let server = Contents::tides().start();
+    let directory = tempfile::tempdir().unwrap();
+    let hex = digest(&sample("component.wasm"))[7..].to_owned();
+    let part = directory.path().join(format!("{hex}.part"));
+    std::fs::write(&part, sample("component.wasm")).unwrap();
+    let file = std::fs::File::open(&part).unwrap();
+    file.lock().unwrap();
+    let request = download_request(server.port, directory.path());
+    let waiting = std::thread::spawn(move || download(request));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(!waiting.is_finished(), "it waits");
+    std::fs::rename(&part, directory.path().join(format!("{hex}.wasm"))).unwrap();
+    drop(file);
+    assert!(waiting.join().unwrap().unwrap().cached);
+}
+
 /// A server of one file, with or without a minisign signature.
 fn files(signature: Option<&'static str>) -> Server {
     Server::start(move |asked| match (asked.path.as_str(), signature) {
