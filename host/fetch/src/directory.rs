@@ -128,6 +128,11 @@ impl Directory {
 }
 
 impl Part {
+    /// The name of the file.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The bytes that are there. `each` gets them. The file is emptied first if it has more than `largest`.
     pub(crate) fn kept(&mut self, largest: u64, each: impl FnMut(&[u8])) -> std::io::Result<u64> {
         if self.file.seek(SeekFrom::End(0))? > largest {

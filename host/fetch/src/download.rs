@@ -155,15 +155,13 @@ impl<'a> Download<'a> {
         largest: u64,
         output: &mut Output,
     ) -> Outcome<()> {
-        let broken =
-            |part: &Wanted<'_>, error: std::io::Error| directory.broken(&format!("{}.part", part.digest.hex()), &error);
         self.restart();
         let (hasher, content) = (&mut self.hasher, &mut self.content);
         let kept = self.part.kept(largest, |bytes| {
             hasher.update(bytes);
             content.add(bytes);
         });
-        self.done = kept.map_err(|error| broken(self.wanted, error))?;
+        self.done = kept.map_err(|error| directory.broken(self.part.name(), &error))?;
         let mut resumes = 0;
         while Some(self.done) != self.wanted.size {
             let before = self.done;
@@ -191,7 +189,7 @@ impl<'a> Download<'a> {
         output: &mut Output,
     ) -> Outcome<()> {
         let reference = self.wanted.reference.clone();
-        let name = format!("{}.part", self.wanted.digest.hex());
+        let name = self.part.name().to_owned();
         let mut answer = server.answer(&self.wanted.digest, self.done).await?;
         match answer.status {
             StatusCode::PARTIAL_CONTENT if self.done > 0 => {

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::publish::key_pair::SignFlags;
-use super::publish::{self, OwnSigner};
-use super::{confirm, output};
+use super::{confirm, output, publish};
 use crate::catalog;
 use crate::config::Config;
 use crate::model::command;
@@ -108,17 +107,7 @@ impl ExportArgs {
             return Ok(ExitCode::FAILURE);
         }
         let fetcher = Fetcher::new(config)?.for_bundles();
-        let signer = key.as_ref().map(|key| OwnSigner::new(key, &repository));
-        if let (Some(key), Some(signer)) = (&key, &signer)
-            && !signer.has_signed(&fetcher, &documents.digest())
-        {
-            documents.sign(key).map_err(|why| Failure::Failed(why.to_string()))?;
-        }
-        let target = format!("{repository}:{tag}");
-        fetcher.upload(&target, &documents, self.force, publish::report_progress())?;
-        if let Some(signer) = &signer {
-            signer.check(&fetcher, &documents.digest())?;
-        }
+        publish::push(&fetcher, (&repository, &tag), &mut documents, key.as_ref(), self.force)?;
         let import = command::line(["import", reference, "--config", "DIR/belljar.toml"]);
         output::print(&format!("Pushed \"{reference}\".\nTo use it: {import}\n"))?;
         Ok(ExitCode::SUCCESS)

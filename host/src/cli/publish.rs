@@ -104,6 +104,7 @@ pub(super) struct PublishArgs {
 struct Publication {
     reference: String,
     repository: String,
+    tag: String,
     bytes: Vec<u8>,
     profile: Profile,
     metadata: ComponentMetadata,
@@ -138,22 +139,36 @@ pub(super) fn run(args: &PublishArgs) -> Result<ExitCode, Failure> {
     if !confirm::ask("Publish this?", yes)? {
         return Ok(ExitCode::FAILURE);
     }
-    let signer = publication.key.as_ref().map(|key| OwnSigner::new(key, &publication.repository));
-    if let (Some(key), Some(signer)) = (&publication.key, &signer)
-        && !signer.has_signed(&fetcher, &documents.digest())
-    {
-        documents.sign(key).map_err(|why| Failure::Failed(why.to_string()))?;
-    }
-    let uploaded = fetcher.upload(&publication.reference, &documents, args.force, report_progress())?;
-    if let Some(signer) = &signer {
-        signer.check(&fetcher, &documents.digest())?;
-    }
+    let target = (publication.repository.as_str(), publication.tag.as_str());
+    let uploaded = push(&fetcher, target, &mut documents, publication.key.as_ref(), args.force)?;
     publication.report(&documents, &uploaded, json)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Signs what the registry does not have with this signature yet, pushes it, and asks the registry for it as a user who trusts the
+/// key will. `force`: also if the tag holds other content.
+pub(super) fn push(
+    fetcher: &Fetcher,
+    (repository, tag): (&str, &str),
+    documents: &mut ArtifactDocuments<'_>,
+    key: Option<&SigningKey>,
+    force: bool,
+) -> Result<Uploaded, Failure> {
+    let signer = key.map(|key| OwnSigner { key, repository });
+    if let (Some(key), Some(signer)) = (key, &signer)
+        && !signer.has_signed(fetcher, &documents.digest())
+    {
+        documents.sign(key).map_err(|why| Failure::Failed(why.to_string()))?;
+    }
+    let uploaded = fetcher.upload(&format!("{repository}:{tag}"), documents, force, report_progress())?;
+    if let Some(signer) = &signer {
+        signer.check(fetcher, &documents.digest())?;
+    }
+    Ok(uploaded)
+}
+
 /// Writes how far an upload is, at most once for each 8 MiB.
-pub(super) fn report_progress() -> impl FnMut(Progress) {
+fn report_progress() -> impl FnMut(Progress) {
     let mut last = 0;
     move |Progress { bytes, total }| {
         let step = 8 << 20;
@@ -230,6 +245,7 @@ impl PublishArgs {
         Ok(Publication {
             reference: format!("{repository}:{tag}"),
             repository,
+            tag,
             profile,
             metadata,
             version,
@@ -358,16 +374,12 @@ impl Publication {
 }
 
 /// The own key as the only signer that counts.
-pub(super) struct OwnSigner<'a> {
+struct OwnSigner<'a> {
     key: &'a SigningKey,
     repository: &'a str,
 }
 
-impl<'a> OwnSigner<'a> {
-    pub(super) fn new(key: &'a SigningKey, repository: &'a str) -> Self {
-        Self { key, repository }
-    }
-
+impl OwnSigner<'_> {
     fn trust(&self, required: Required) -> Trust {
         // The registry alone: Docker Hub knows some repositories by two names.
         let scope = self.repository.split('/').next().unwrap_or_default().to_ascii_lowercase();
@@ -376,7 +388,7 @@ impl<'a> OwnSigner<'a> {
     }
 
     /// True if the manifest is in the registry with a signature of this key. A second one would say nothing new.
-    pub(super) fn has_signed(&self, fetcher: &Fetcher, manifest: &Digest) -> bool {
+    fn has_signed(&self, fetcher: &Fetcher, manifest: &Digest) -> bool {
         let resolved = fetcher.resolve_by(&format!("{}@{manifest}", self.repository), self.trust(Required::Nothing));
         let is_own = |standing: &Standing| matches!(standing, Standing::Trusted(_));
         resolved.is_ok_and(|resolved| resolved.signatures.iter().any(|signature| is_own(&signature.standing)))
@@ -386,7 +398,7 @@ impl<'a> OwnSigner<'a> {
     ///
     /// # Errors
     /// If the signature does not count.
-    pub(super) fn check(&self, fetcher: &Fetcher, manifest: &Digest) -> Result<(), Failure> {
+    fn check(&self, fetcher: &Fetcher, manifest: &Digest) -> Result<(), Failure> {
         fetcher.resolve_by(&format!("{}@{manifest}", self.repository), self.trust(Required::Rule))?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use belljar_fetch_protocol::{Failure, FailureKind, Request, ResolveRequest, Signer, Task, Trust};
 use serde_json::{Value, json};
 
-use crate::support::program::{LIMITS, download, download_request, request, resolve, result, source, tags};
+use crate::support::program::{LIMITS, download, download_request, is_clear, request, resolve, result, source, tags};
 use crate::support::registry::{Contents, INDEX, MANIFEST, manifest};
 use crate::support::samples::{digest, keyless, sample, text, trust, unsigned};
 use crate::support::server::{Asked, Reply, Server, Then, names};
@@ -670,10 +670,7 @@ fn check(rows: Vec<Row>, least: usize) {
     assert!(rows.len() >= least, "{}", rows.len());
     let wrong = rows.into_iter().filter_map(|Row { name, failure, kind, problem }| {
         let Err(failure) = failure else { return Some(format!("{name}: ACCEPTED")) };
-        let text = format!("{}; {}", failure.problem, failure.cure);
-        let is_line = !text.chars().any(char::is_control) && text.len() < 1500 && !failure.cure.is_empty();
-        let fits = failure.kind == kind && failure.problem.contains(problem) && is_line;
-        (!fits).then(|| format!("{name}: {failure:?}"))
+        (!is_clear(&failure, kind, problem)).then(|| format!("{name}: {failure:?}"))
     });
     let wrong: Vec<_> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use belljar_fetch_protocol::{
-    DownloadRequest, Downloaded, Event, Failure, Limits, Network, PROTOCOL, Request, ResolveRequest, Resolved, Tags,
-    TagsRequest, Task, Trust, Wall,
+    DownloadRequest, Downloaded, Event, Failure, FailureKind, Limits, Network, PROTOCOL, Request, ResolveRequest,
+    Resolved, Tags, TagsRequest, Task, Trust, Wall,
 };
 
 use super::samples::{digest, sample, unsigned};
@@ -97,4 +97,11 @@ pub(crate) fn tags(repository: &str) -> Result<Tags, Failure> {
         Event::Tags(tags) => Ok(tags),
         other => panic!("{other:?}"),
     }
+}
+
+/// True if a failure is of this kind, names `problem`, has a cure, and is one line of text.
+pub(crate) fn is_clear(failure: &Failure, kind: FailureKind, problem: &str) -> bool {
+    let text = format!("{}; {}", failure.problem, failure.cure);
+    let is_line = !text.chars().any(char::is_control) && text.len() < 1500 && !failure.cure.is_empty();
+    failure.kind == kind && failure.problem.contains(problem) && is_line
 }
