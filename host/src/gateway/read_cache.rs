@@ -191,10 +191,11 @@ impl<C: ReadCache<ReadKey, Reading>> SharedReads<C> {
         let (key, Some(read)) = (joined.key, &joined.read) else { return };
         {
             let mut in_flight = lock(&self.in_flight);
-            if !in_flight.get(key).is_some_and(|own| Arc::ptr_eq(own, read)) {
+            let Some(own) = in_flight.remove(key) else { return };
+            if !Arc::ptr_eq(&own, read) {
+                in_flight.insert(key.clone(), own);
                 return;
             }
-            in_flight.remove(key);
         }
         let Some(Ok(Some(reading))) = read.get() else { return };
         let fresh = reading.fresh_for.unwrap_or_default();

@@ -153,8 +153,7 @@ async fn ask(context: &RequestContext<'_>, requests: rmcp::model::InputRequests)
     let mut answers = InputResponses::new();
     for (key, request) in requests {
         let InputRequest::Elicitation(request) = request else { continue };
-        let peer = &context.rmcp.peer;
-        let answer = peer.create_elicitation_with_timeout(request.params, Some(ANSWER_TIME)).await;
+        let answer = context.peer.create_elicitation_with_timeout(request.params, Some(ANSWER_TIME)).await;
         let answer = answer.map_err(|error| fault::unanswered(&error.to_string()))?;
         let answer = serde_json::to_value(answer).map_err(|error| fault::internal(error.to_string()))?;
         answers.insert(key, answer);

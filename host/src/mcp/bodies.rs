@@ -3,45 +3,15 @@
 //! instructions` measure the gain.
 
 use std::io::{Error, Result, Write};
-use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memchr::memmem::Finder;
 
 use crate::model::Body;
-
-/// Bodies of at least this many bytes are deferred until the message is written.
-const DEFER_FROM: usize = 256;
 
 /// Bytes of a body that are encoded in one step. Few enough for the processor's first cache; a multiple of 3 for
 /// base64.
 const CHUNK: usize = 3 << 10;
-
-/// Marks the place of a deferred body in a message. It is random, so that no text of a provider can contain it.
-static PLACEHOLDER: LazyLock<Option<Placeholder>> = LazyLock::new(|| {
-    let mut unique = [0; 16];
-    getrandom::fill(&mut unique).ok()?;
-    let text = STANDARD.encode(unique);
-    Some(Placeholder { finder: Finder::new(&text).into_owned(), text })
-});
-
-struct Placeholder {
-    text: String,
-    finder: Finder<'static>,
-}
-
-/// The text for `body` in a result: a placeholder, and `body` moves into `deferred`; or the encoded body, if it is
-/// small.
-pub(super) fn defer(body: Body, deferred: &mut Vec<Body>) -> String {
-    match PLACEHOLDER.as_ref().filter(|_| body.len() >= DEFER_FROM) {
-        Some(place) => {
-            deferred.push(body);
-            place.text.clone()
-        }
-        None => encode(body),
-    }
-}
 
 /// A body as rmcp's types contain it: a blob in base64.
 pub(super) fn encode(body: Body) -> String {
@@ -57,13 +27,6 @@ pub(super) fn encoded_len(body: &Body) -> usize {
         Body::Text(text) => text.len(),
         Body::Blob(bytes) => bytes.len().div_ceil(3) * 4,
     }
-}
-
-/// The bytes before and after the next placeholder in `json`. `None` if there is none.
-pub(super) fn split_at_placeholder(json: &[u8]) -> Option<(&[u8], &[u8])> {
-    let place = PLACEHOLDER.as_ref()?;
-    let (before, after) = json.split_at(place.finder.find(json)?);
-    Some((before, after.strip_prefix(place.text.as_bytes())?))
 }
 
 /// Writes a body as the inside of a JSON string.

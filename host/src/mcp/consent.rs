@@ -49,9 +49,9 @@ pub(super) fn answer(given: &Value) -> Result<ConsentAnswer, ErrorData> {
 /// True if the client can show a form to a person.
 pub(super) fn can_answer(context: &RequestContext<'_>) -> bool {
     let elicitation = match context.era {
-        Era::Stateless => context.rmcp.client_capabilities().and_then(|capabilities| capabilities.elicitation),
+        Era::Stateless => context.meta.elicitation.clone(),
         // Such a client names its capabilities once, and nothing in a request changes them.
-        Era::Session => context.rmcp.peer.peer_info().and_then(|info| info.capabilities.elicitation.clone()),
+        Era::Session => context.peer.peer_info().and_then(|info| info.capabilities.elicitation.clone()),
     };
     // Specification: a client that names no mode supports forms.
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())

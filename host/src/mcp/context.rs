@@ -1,12 +1,15 @@
 //! The context of one request: its caller, and its revision of the protocol.
 
+use std::sync::Arc;
+
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ProtocolVersion};
-use rmcp::service::RequestContext as RmcpContext;
+use rmcp::service::{Peer, RequestContext as RmcpContext};
+use tokio_util::sync::CancellationToken;
 
-use super::deferred_bodies::DeferredBodies;
 use super::exchange::Exchange;
 use super::fault;
+use super::request_meta::RequestMeta;
 use crate::gateway::RequestRecord;
 use crate::model::Fault;
 use crate::policy::Caller;
@@ -47,12 +50,14 @@ pub(super) fn is_since(version: Option<&ProtocolVersion>, first: &ProtocolVersio
 
 /// The context of one request.
 pub(super) struct RequestContext<'a> {
-    /// rmcp's context of the request.
-    pub(super) rmcp: &'a RmcpContext<RoleServer>,
+    /// Cancelled when the client cancels the request.
+    pub(super) cancellation: &'a CancellationToken,
+    /// Receives the notifications and questions that the request causes.
+    pub(super) peer: &'a Peer<RoleServer>,
+    /// The `_meta` of the request.
+    pub(super) meta: Arc<RequestMeta>,
     /// The state that the request shares with the transport, if the transport keeps any.
     pub(super) exchange: Option<&'a Exchange>,
-    /// The bodies that are left out of the result until it is encoded. `None`: the result contains every body.
-    pub(super) deferred_bodies: Option<&'a DeferredBodies>,
     /// The caller.
     pub(super) caller: Caller,
     /// Records the request when it is dropped.

@@ -151,24 +151,33 @@ fn rest_notice(part: Part, contents: &model::Contents) -> Option<model::Contents
     })
 }
 
-/// The result of a read. `text_for` gives the text for a body: the encoded body or a placeholder.
-pub(super) fn reading(
-    reading: Reading,
-    mount: &Mount,
-    (era, scope): (Era, CacheScope),
-    text_for: impl Fn(Body) -> String,
-) -> ReadResourceResult {
-    let digest = mount.digest.to_string();
-    let mut reading = reading;
+/// Adds what follows the contents of a reading in its result: where the rest of a cut resource is.
+pub(super) fn add_rest_notice(reading: &mut Reading) {
     reading.contents.extend(reading.part.and_then(|part| rest_notice(part, reading.contents.first()?)));
-    let part = reading.part;
+}
+
+/// The `_meta` of contents of `mount` with this reference.
+pub(super) fn contents_meta(given: model::Meta, mount: &Mount, part: Option<Part>, reference: &str) -> MetaObject {
+    let mut meta = meta(given, &mount.name);
+    meta.0.insert(DIGEST.to_owned(), mount.digest.to_string().into());
+    meta.0.extend(part.map(|part| (PART.to_owned(), part_meta(&part, reference))));
+    meta
+}
+
+/// The milliseconds for which a client may take a reading as fresh.
+pub(super) fn fresh_ms(reading: &Reading) -> u64 {
+    reading.fresh_for.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The result of a read.
+pub(super) fn reading(mut reading: Reading, mount: &Mount, (era, scope): (Era, CacheScope)) -> ReadResourceResult {
+    add_rest_notice(&mut reading);
+    let (part, fresh) = (reading.part, fresh_ms(&reading));
     let contents = reading.contents.into_iter().map(|given| {
-        let mut meta = meta(given.meta, &mount.name);
-        meta.0.insert(DIGEST.to_owned(), digest.clone().into());
-        meta.0.extend(part.map(|part| (PART.to_owned(), part_meta(&part, &given.reference))));
+        let meta = contents_meta(given.meta, mount, part, &given.reference);
         let (uri, mime_type, meta) = (given.reference, given.mime_type, Some(meta));
         let is_text = matches!(given.body, Body::Text(_));
-        let body = text_for(given.body);
+        let body = bodies::encode(given.body);
         match is_text {
             true => ResourceContents::TextResourceContents { uri, mime_type, text: body, meta },
             false => ResourceContents::BlobResourceContents { uri, mime_type, blob: body, meta },
@@ -177,7 +186,6 @@ pub(super) fn reading(
     let mut out = ReadResourceResult::new(contents.collect());
     identity::add_server_info(&mut out.meta, era);
     if era.is_stateless() {
-        let fresh = reading.fresh_for.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         (out.ttl_ms, out.cache_scope) = (Some(fresh), Some(scope));
     }
     out

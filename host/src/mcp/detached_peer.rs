@@ -26,8 +26,8 @@ impl DetachedPeer {
     }
 
     /// The peer.
-    pub fn peer(&self) -> Peer<RoleServer> {
-        self.peer.clone()
+    pub fn peer(&self) -> &Peer<RoleServer> {
+        &self.peer
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rmcp::RoleServer;
-use rmcp::model::{ErrorData, ProtocolVersion};
-use rmcp::service::RequestContext as RmcpContext;
+use rmcp::model::{ErrorData, ProtocolVersion, RequestId};
+use rmcp::service::{Peer, RequestContext as RmcpContext};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Era, RequestContext, is_since};
@@ -16,6 +16,7 @@ use super::cursor::Cursors;
 use super::exchange::Exchange;
 use super::fault;
 use super::outbox::Outbox;
+use super::request_meta::RequestMeta;
 use super::request_phase::RequestPhase;
 use super::session::Session;
 use super::shutdown::Shutdown;
@@ -145,42 +146,43 @@ impl Handler {
         self.gateway.loaded_snapshot().await;
     }
 
-    /// Builds the context of a request of this method from rmcp's context and from the transport's `exchange`.
+    /// Builds the context of request `id` of this method, from its `_meta` and from the transport's `exchange`.
     pub(super) fn request_context<'a>(
         &self,
-        rmcp: &'a RmcpContext<RoleServer>,
+        id: &RequestId,
+        (peer, cancellation): (&'a Peer<RoleServer>, &'a CancellationToken),
+        meta: Arc<RequestMeta>,
         exchange: Option<&'a Exchange>,
         method: &'static str,
     ) -> RequestContext<'a> {
-        let client = rmcp
-            .client_info()
-            .map(|client| text::cleaned([client.name.as_str(), " ", &client.version].concat(), 120).into());
-        let version = rmcp.protocol_version();
-        let era = Era::of(version.as_ref());
-        let supports_links = is_since(version.as_ref(), &ProtocolVersion::V_2025_06_18);
+        let version = meta.version.as_ref();
+        let era = Era::of(version);
+        let supports_links = is_since(version, &ProtocolVersion::V_2025_06_18);
         let source = exchange.and_then(Exchange::source);
         let principal = source.map_or(&self.principal, |source| &source.principal).clone();
         // All connections of a session are one caller. A request without a session belongs to its connection.
-        let peer = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
+        let connection = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
         let address = source.and_then(|source| source.address);
-        let parent = rmcp.meta.get_traceparent().and_then(|text| Some((text, RemoteSpan::parse(text)?)));
-        let trace = parent.map(|(text, _)| text.into());
+        let parent = meta.traceparent.as_ref().and_then(|text| Some((text, RemoteSpan::parse(text)?)));
+        let trace = parent.map(|(text, _)| Arc::clone(text));
         let link = source.and_then(|source| source.link);
         let span = self.gateway.tracer().and_then(|tracer| {
-            tracer.begin(parent.map(|(_, parent)| parent), link, || text::excerpt(&rmcp.id.to_string(), MAX_ID))
+            tracer.begin(parent.map(|(_, parent)| parent), link, || text::excerpt(&id.to_string(), MAX_ID))
         });
         exchange.into_iter().for_each(Exchange::set_received);
-        let revision = version.as_ref().and_then(known_revision);
+        let revision = version.and_then(known_revision);
         let request = RequestInfo::new(method, revision, exchange.and_then(Exchange::message_bytes));
         let request = Some(Arc::new(request.traced(span)));
-        let caller = Caller { principal, transport: self.transport, client, peer, address, trace, request };
+        let (client, transport) = (meta.client.clone(), self.transport);
+        let caller = Caller { principal, transport, client, peer: connection, address, trace, request };
         let record = self.gateway.record_request(&caller);
-        RequestContext { rmcp, exchange, deferred_bodies: None, caller, record, era, supports_links }
+        RequestContext { cancellation, peer, meta, exchange, caller, record, era, supports_links }
     }
 
     /// Builds the context of a request that rmcp dispatched.
     pub(super) fn context_of<'a>(&self, rmcp: &'a RmcpContext<RoleServer>, method: &'static str) -> RequestContext<'a> {
-        self.request_context(rmcp, Exchange::of(rmcp), method)
+        let meta = Arc::new(RequestMeta::of_rmcp(rmcp));
+        self.request_context(&rmcp.id, (&rmcp.peer, &rmcp.ct), meta, Exchange::of(rmcp), method)
     }
 
     /// Runs a request. It begins when the outbox has room. It ends when the client cancels it, when the transport
@@ -217,7 +219,7 @@ impl Handler {
             biased;
             // Dropping the work drops the guest. rmcp sends no answer to a cancelled request, so this error is not
             // sent.
-            () = context.rmcp.ct.cancelled() => Err(fault::cancelled()),
+            () = context.cancellation.cancelled() => Err(fault::cancelled()),
             done = AssertUnwindSafe(work).catch_unwind() => {
                 done.unwrap_or_else(|_| Err(fault::panicked())).inspect_err(note_scopes)
             }

@@ -30,6 +30,16 @@ pub fn revisions() -> Cow<'static, [ProtocolVersion]> {
     Cow::Borrowed(&REVISIONS)
 }
 
+/// The `_meta` of a result that has nothing else in it, as JSON: the server's name and version.
+pub(super) fn server_meta() -> &'static str {
+    static META: LazyLock<String> = LazyLock::new(|| {
+        let mut meta = None;
+        add_server_info(&mut meta, Era::Stateless);
+        serde_json::to_string(&meta).unwrap_or_else(|_| "{}".to_owned())
+    });
+    &META
+}
+
 /// Adds the server's name and version to the `_meta` of a result, as 2026-07-28 requires. Older clients have both from
 /// the answer to `initialize`.
 pub(super) fn add_server_info(meta: &mut Option<MetaObject>, era: Era) {

@@ -10,17 +10,17 @@ pub(super) async fn with_progress<T>(
     context: &RequestContext<'_>,
     work: impl AsyncFnOnce(Option<ProgressSender>) -> T,
 ) -> T {
-    let Some(token) = context.rmcp.meta.get_progress_token() else { return work(None).await };
+    let Some(token) = &context.meta.progress_token else { return work(None).await };
     let (sender, mut reports) = channel();
     let work = work(Some(sender));
     tokio::pin!(work);
     loop {
         tokio::select! {
             biased;
-            Some(report) = reports.recv() => send(context, &token, report).await,
+            Some(report) = reports.recv() => send(context, token, report).await,
             done = &mut work => {
                 while let Ok(report) = reports.try_recv() {
-                    send(context, &token, report).await;
+                    send(context, token, report).await;
                 }
                 return done;
             }
@@ -32,7 +32,7 @@ async fn send(context: &RequestContext<'_>, token: &ProgressToken, report: Progr
     let ProgressReport { done, total, note } = report;
     let mut params = ProgressNotificationParam::new(token.clone(), done);
     (params.total, params.message) = (total, note);
-    if let Err(error) = context.rmcp.peer.notify_progress(params).await {
+    if let Err(error) = context.peer.notify_progress(params).await {
         tracing::debug!("a report of progress was not sent: {error}");
     }
 }

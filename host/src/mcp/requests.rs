@@ -1,5 +1,7 @@
 //! How the handler answers each request. rmcp's service loop and the dispatcher of stateless requests both call this.
 
+use std::sync::Arc;
+
 use rmcp::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, DiscoverResult,
@@ -10,15 +12,16 @@ use rmcp::model::{
 
 use super::asking::AskRounds;
 use super::context::RequestContext;
-use super::deferred_bodies::DeferredBodies;
 use super::handler::Handler;
 use super::{completion, consent, convert, cursor, fault, identity, prompts, provider_tools, tools};
-use crate::catalog::Defined;
+use crate::catalog::{Defined, Mount};
 use crate::catalog::listing::{ListPosition, Listed};
 use crate::gateway::definitions::DefinitionPage;
+use crate::gateway::consent::ConsentQuestion;
+use crate::gateway::response_cost::ResponseCost;
 use crate::gateway::{ListPage, OutdatedList, ReadOutcome};
 use crate::interfaces::tools::ToolDefinition;
-use crate::model::{Prompt, Resource, Template};
+use crate::model::{Prompt, Reading, Resource, Template};
 use crate::policy::{Action, Caller, Principal};
 
 /// `ttlMs` of a list that has only belljar's own tools: 5 minutes.
@@ -26,6 +29,24 @@ const OWN_TOOLS_TTL: u64 = 5 * 60 * 1000;
 
 /// The `_meta` key of the generation of the configuration. Replicas with the same one serve the same.
 const GENERATION_KEY: &str = "dev.belljar/generation";
+
+/// The outcome of a read that did not fail.
+pub(super) enum ReadAnswer {
+    /// What was read.
+    Contents(ServedReading),
+    /// A question for the person who reads.
+    Question(ConsentQuestion),
+}
+
+/// A reading, and what its answer says of it.
+pub(super) struct ServedReading {
+    pub(super) reading: Reading,
+    pub(super) mount: Arc<Mount>,
+    /// Who may cache it.
+    pub(super) scope: CacheScope,
+    /// The cost of the work that is left.
+    pub(super) cost: ResponseCost,
+}
 
 impl Handler {
     async fn list<T: Listed>(
@@ -93,14 +114,14 @@ impl Handler {
         self.run(context, Box::pin(work)).await
     }
 
-    /// `resources/read`.
+    /// `resources/read`, for rmcp.
     pub(super) async fn read(
         &self,
         mut request: ReadResourceRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
-        let first = self.read_once(&request.uri, context, rounds.input()).await?;
+        let first = read_response(self.read_once(&request.uri, context, rounds.input()).await?, context);
         if context.era.is_stateless() || matches!(first, ReadResourceResponse::Complete(_)) {
             return Ok(first);
         }
@@ -120,16 +141,17 @@ impl Handler {
             if let Some(done) = self.run(context, Box::pin(rounds.finish(context, response))).await? {
                 return Ok(done);
             }
-            response = self.read_once(uri, context, rounds.input()).await?;
+            response = read_response(self.read_once(uri, context, rounds.input()).await?, context);
         }
     }
 
-    async fn read_once(
+    /// Reads once, with the state and the answers of an earlier question.
+    pub(super) async fn read_once(
         &self,
         uri: &str,
         context: &RequestContext<'_>,
         (state, answers): (Option<&str>, Option<&InputResponses>),
-    ) -> Result<ReadResourceResponse, ErrorData> {
+    ) -> Result<ReadAnswer, ErrorData> {
         let work = async {
             let consent_input = consent::consent_input(context, state, answers)?;
             let read =
@@ -137,18 +159,12 @@ impl Handler {
             read.await.map_err(fault::to_error)
         };
         Ok(match self.run(context, Box::pin(work)).await? {
-            ReadOutcome::Contents(reading, mount, mut cost) => {
-                let bytes = convert::encoded_len(&reading);
+            ReadOutcome::Contents(reading, mount, cost) => {
                 let is_public = mount.cache.public && !self.gateway.has_rules() && !mount.is_per_principal();
                 let scope = if is_public { CacheScope::Public } else { CacheScope::Private };
-                let body = |body| DeferredBodies::text_for(context.deferred_bodies, body);
-                let result = cost.charge(bytes, || convert::reading(reading, &mount, (context.era, scope), body));
-                if let Some(exchange) = context.exchange {
-                    exchange.set_cost(cost, bytes);
-                }
-                result.into()
+                ReadAnswer::Contents(ServedReading { reading, mount, scope, cost })
             }
-            ReadOutcome::ConsentRequired(question) => consent::question(question).into(),
+            ReadOutcome::ConsentRequired(question) => ReadAnswer::Question(question),
             ReadOutcome::ConsentUnavailable(fault) => return Err(context.consent_unavailable(fault)),
         })
     }
@@ -268,5 +284,20 @@ impl Handler {
             }
         };
         self.run(context, Box::pin(work)).await
+    }
+}
+
+/// The response to a read in rmcp's types.
+fn read_response(answer: ReadAnswer, context: &RequestContext<'_>) -> ReadResourceResponse {
+    match answer {
+        ReadAnswer::Contents(ServedReading { reading, mount, scope, mut cost }) => {
+            let bytes = convert::encoded_len(&reading);
+            let result = cost.charge(bytes, || convert::reading(reading, &mount, (context.era, scope)));
+            if let Some(exchange) = context.exchange {
+                exchange.set_cost(cost, bytes);
+            }
+            result.into()
+        }
+        ReadAnswer::Question(question) => consent::question(question).into(),
     }
 }

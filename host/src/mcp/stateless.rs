@@ -3,35 +3,39 @@
 //!
 //! For each request of a stateless connection, rmcp starts a service: three tasks and two channels. It parses the
 //! message into each possible type, and serializes it again to compare it with the headers. `cargo xtask bench --only
-//! floor` measures that cost. The fast path parses a message once, into rmcp's types, and calls the same method of the
-//! same handler. Any other message goes to rmcp, which serves or refuses it.
+//! floor` measures that cost. The fast path parses a message once, and calls the same method of the same handler. Most
+//! requests are reads, so their parameters and answers have no type of rmcp in between. Any other message goes to rmcp,
+//! which serves or refuses it.
+
+use std::sync::Arc;
 
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequest, ClientRequest, CompleteRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, ErrorData,
-    GetPromptRequest, GetSkillRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
-    ListSkillsRequest, ListToolsRequest, ReadResourceDirectoryRequest, ReadResourceRequest, RequestId,
-    RequestMetaObject, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
+    GetPromptRequest, GetSkillRequest, InputResponses, ListPromptsRequest, ListResourceTemplatesRequest,
+    ListResourcesRequest, ListSkillsRequest, ListToolsRequest, ReadResourceDirectoryRequest, ReadResourceRequest,
+    ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
 };
-use rmcp::service::{Peer, RequestContext as RmcpContext};
+use rmcp::service::Peer;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{RequestContext, STATELESS};
-use super::deferred_bodies::DeferredBodies;
+use super::context::RequestContext;
 use super::exchange::Exchange;
 use super::handler::Handler;
 use super::methods::recorded_method;
-use super::{encode, fault};
+use super::request_meta::{MetaCache, RequestMeta};
+use super::requests::{ReadAnswer, ServedReading};
+use super::{consent, convert, encode, encode_reading, fault};
 use crate::policy::Principal;
 
 /// A request whose `_meta` names revision 2026-07-28 and the client's capabilities.
 pub struct StatelessRequest {
     id: RequestId,
     request: ClientRequest,
-    meta: RequestMetaObject,
+    meta: Arc<RequestMeta>,
 }
 
 /// A JSON-RPC request. Its parameters are parsed when its method is known.
@@ -53,22 +57,42 @@ struct DiscoverParams {
     meta: RequestMetaObject,
 }
 
+/// The parameters of `resources/read`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadParams<'a> {
+    #[serde(rename = "_meta", borrow)]
+    meta: &'a RawValue,
+    uri: String,
+    input_responses: Option<InputResponses>,
+    request_state: Option<String>,
+}
+
+/// Parses the parameters of `resources/read`, as [`parse_params`] does. `cache` has the last `_meta` of the connection.
+fn parse_read(raw: &RawValue, cache: &MetaCache) -> Option<(ClientRequest, Arc<RequestMeta>)> {
+    let ReadParams { meta, uri, input_responses, request_state } = serde_json::from_str(raw.get()).ok()?;
+    let mut params = ReadResourceRequestParams::new(uri);
+    (params.input_responses, params.request_state) = (input_responses, request_state);
+    Some((ReadResourceRequest::new(params).into(), cache.parse(meta.get())?))
+}
+
 /// Parses parameters into a request and their `_meta`. `None` if they do not have the shape of the method.
 fn parse_params<P: DeserializeOwned + RequestParamsMeta>(
     raw: &RawValue,
     request: fn(P) -> ClientRequest,
-) -> Option<(ClientRequest, RequestMetaObject)> {
+) -> Option<(ClientRequest, Arc<RequestMeta>)> {
     let mut params: P = serde_json::from_str(raw.get()).ok()?;
     let meta = params.meta_mut().take()?;
-    Some((request(params), meta))
+    Some((request(params), Arc::new(RequestMeta::of_stateless(&meta)?)))
 }
 
 impl StatelessRequest {
     /// Parses a message. `None` if it is not a request of one of these methods, or its `_meta` lacks a required key.
-    pub fn parse(message: &[u8]) -> Option<Self> {
+    /// `cache` is that of the connection.
+    pub fn parse(message: &[u8], cache: &MetaCache) -> Option<Self> {
         let Envelope { jsonrpc, id, method, params: raw } = serde_json::from_slice(message).ok()?;
         let (request, meta) = match method {
-            "resources/read" => parse_params(raw, |params| ReadResourceRequest::new(params).into())?,
+            "resources/read" => parse_read(raw, cache)?,
             "resources/list" => parse_params(raw, |params| ListResourcesRequest::with_param(params).into())?,
             "resources/templates/list" => {
                 parse_params(raw, |params| ListResourceTemplatesRequest::with_param(params).into())?
@@ -83,17 +107,16 @@ impl StatelessRequest {
             "tools/call" => parse_params(raw, |params| CallToolRequest::new(params).into())?,
             "server/discover" => {
                 let DiscoverParams { meta } = serde_json::from_str(raw.get()).ok()?;
+                let meta = Arc::new(RequestMeta::of_stateless(&meta)?);
                 (DiscoverRequest::new(DiscoverRequestParams {}).into(), meta)
             }
             _ => return None,
         };
         // Reports of progress need a stream, which rmcp opens.
-        if matches!(method, "tools/call" | "prompts/get") && meta.get_progress_token().is_some() {
+        if matches!(method, "tools/call" | "prompts/get") && meta.progress_token.is_some() {
             return None;
         }
-        let is_complete =
-            jsonrpc == "2.0" && meta.protocol_version() == Some(STATELESS) && meta.client_capabilities().is_some();
-        is_complete.then_some(Self { id, request, meta })
+        (jsonrpc == "2.0").then_some(Self { id, request, meta })
     }
 
     /// The JSON-RPC id.
@@ -131,44 +154,78 @@ pub struct EncodedAnswer {
     pub error: Option<ErrorCode>,
 }
 
+/// The result of a request.
+enum Answer {
+    Reading(ServedReading),
+    Result(Box<ServerResult>),
+}
+
+impl From<ServerResult> for Answer {
+    fn from(result: ServerResult) -> Self {
+        Self::Result(Box::new(result))
+    }
+}
+
 impl Handler {
     /// Answers a stateless request. `peer` receives the notifications that the request causes. Dropping the future
     /// stops the call of the request; cancelling `cancellation` does too.
     pub async fn answer(
         &self,
         request: StatelessRequest,
-        peer: Peer<RoleServer>,
+        peer: &Peer<RoleServer>,
         exchange: &Exchange,
-        cancellation: CancellationToken,
+        cancellation: &CancellationToken,
     ) -> EncodedAnswer {
         let StatelessRequest { id, request, meta } = request;
         let method = recorded_method(request.method());
-        let mut rmcp = RmcpContext::new(id.clone(), peer);
-        (rmcp.ct, rmcp.meta) = (cancellation, meta);
-        let deferred = DeferredBodies::default();
-        let context =
-            RequestContext { deferred_bodies: Some(&deferred), ..self.request_context(&rmcp, Some(exchange), method) };
-        let (answer, error) = match context.end(self.dispatch(request, &context).await) {
-            Ok(result) => (ServerJsonRpcMessage::response(result, id.clone()), None),
-            Err(error) => {
-                let code = error.code;
-                (ServerJsonRpcMessage::error(error, Some(id.clone())), Some(code))
+        let meta = meta.or_of_session(peer);
+        let context = self.request_context(&id, (peer, cancellation), meta, Some(exchange), method);
+        let answer = match request {
+            ClientRequest::ReadResourceRequest(read) => self.answer_read(read.params, &context).await,
+            request => Box::pin(self.dispatch(request, &context)).await.map(Answer::from),
+        };
+        // From 2026-07-28 on, a resource that does not exist has the code of invalid parameters.
+        let answer = answer.map_err(|error| match error.code {
+            ErrorCode::RESOURCE_NOT_FOUND => ErrorData { code: ErrorCode::INVALID_PARAMS, ..error },
+            _ => error,
+        });
+        match context.end(answer) {
+            Ok(Answer::Reading(ServedReading { reading, mount, scope, mut cost })) => {
+                let bytes = convert::encoded_len(&reading);
+                let encode = || encode_reading::answer(reading, (&mount, scope), &id, self.budget());
+                EncodedAnswer { message: cost.charge(bytes, encode), error: None }
             }
-        };
-        let bodies = deferred.into_bodies();
-        let encode = |bytes| encode::answer(&answer, &id, bytes, bodies, self.budget());
-        let message = match exchange.take_cost_and_size() {
-            Some((mut cost, bytes)) => cost.charge(bytes, || encode(bytes)),
-            None => encode(0),
-        };
-        EncodedAnswer { message, error }
+            Ok(Answer::Result(result)) => {
+                let answer = ServerJsonRpcMessage::response(*result, id.clone());
+                let encode = || encode::answer(&answer, &id);
+                let message = match exchange.take_cost_and_size() {
+                    Some((mut cost, bytes)) => cost.charge(bytes, encode),
+                    None => encode(),
+                };
+                EncodedAnswer { message, error: None }
+            }
+            Err(error) => EncodedAnswer { error: Some(error.code), message: encode::refusal(Some(id), error) },
+        }
     }
 
-    /// Calls the handler's method for a stateless request. Methods with much state are boxed, because every read would
-    /// otherwise have room for it.
+    /// `resources/read`.
+    async fn answer_read(
+        &self,
+        read: ReadResourceRequestParams,
+        context: &RequestContext<'_>,
+    ) -> Result<Answer, ErrorData> {
+        let input = (read.request_state.as_deref(), read.input_responses.as_ref());
+        Ok(match self.read_once(&read.uri, context, input).await? {
+            ReadAnswer::Contents(reading) => Answer::Reading(reading),
+            ReadAnswer::Question(question) => {
+                ServerResult::from(ReadResourceResponse::from(consent::question(question))).into()
+            }
+        })
+    }
+
+    /// Calls the handler's method for another stateless request than a read. Methods with much state are boxed.
     async fn dispatch(&self, request: ClientRequest, context: &RequestContext<'_>) -> Result<ServerResult, ErrorData> {
-        let result = match request {
-            ClientRequest::ReadResourceRequest(read) => self.read(read.params, context).await.map(Into::into),
+        match request {
             ClientRequest::ListResourcesRequest(list) => {
                 self.resources(list.params, context).await.map(ServerResult::ListResourcesResult)
             }
@@ -201,11 +258,6 @@ impl Handler {
                 self.discovery(&context.caller.principal).await.map(ServerResult::DiscoverResult)
             }
             other => Err(fault::method_not_found(other.method())),
-        };
-        // From 2026-07-28 on, a resource that does not exist has the code of invalid parameters.
-        result.map_err(|error| match error.code {
-            ErrorCode::RESOURCE_NOT_FOUND => ErrorData { code: ErrorCode::INVALID_PARAMS, ..error },
-            _ => error,
-        })
+        }
     }
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cursor::Cursors;
 use super::exchange::Exchange;
+use super::request_meta::MetaCache;
 use super::stateless::StatelessRequest;
 use super::{DetachedPeer, Handler};
 use crate::catalog::Catalog;
@@ -60,7 +61,7 @@ async fn by_rmcp(handler: &Handler, detached: &DetachedPeer, message: &Value) ->
     let ClientJsonRpcMessage::Request(mut request) = serde_json::from_value(message.clone()).unwrap() else {
         panic!("no request: {message}");
     };
-    let mut context = RmcpContext::new(request.id.clone(), detached.peer());
+    let mut context = RmcpContext::new(request.id.clone(), detached.peer().clone());
     std::mem::swap(&mut context.meta, rmcp::model::GetMeta::get_meta_mut(&mut request.request));
     let answer = match handler.handle_request(request.request, context).await {
         Ok(result) => ServerJsonRpcMessage::response(result, request.id),
@@ -97,7 +98,7 @@ async fn stateless_requests_are_answered_as_rmcp_would() {
         ("prompts/get", json!({ "name": "none", "arguments": { "a": 1 } })),
         ("server/discover", json!({})),
     ];
-    let mut dispatched = 0;
+    let (mut dispatched, cache, cancellation) = (0, MetaCache::default(), CancellationToken::new());
     for peer in [None, Some("2024-11-05"), Some("2025-06-18"), Some("2025-11-25")] {
         let about = peer.map(|version| {
             let client = Implementation::new("an older client", "1");
@@ -111,10 +112,10 @@ async fn stateless_requests_are_answered_as_rmcp_would() {
                 if !meta.is_null() {
                     message["params"]["_meta"] = meta.clone();
                 }
-                let Some(request) = StatelessRequest::parse(message.to_string().as_bytes()) else { continue };
+                let Some(request) = StatelessRequest::parse(message.to_string().as_bytes(), &cache) else { continue };
                 dispatched += 1;
                 let exchange = Exchange::default();
-                let own = handler.answer(request, detached.peer(), &exchange, CancellationToken::new());
+                let own = handler.answer(request, detached.peer(), &exchange, &cancellation);
                 let own: Value = serde_json::from_slice(&own.await.message).unwrap();
                 assert_eq!(own, by_rmcp(&handler, &detached, &message).await, "{peer:?} {message}");
             }
@@ -130,11 +131,12 @@ async fn an_evicted_request_is_answered_as_busy() {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": { "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}
     } } });
-    let request = StatelessRequest::parse(message.to_string().as_bytes()).unwrap();
+    let request = StatelessRequest::parse(message.to_string().as_bytes(), &MetaCache::default()).unwrap();
     let (exchange, detached) = (Exchange::default(), DetachedPeer::new(handler.clone()));
     // No request begins while the outbox is full.
     handler.outbox().put(1 << 30);
-    let work = handler.answer(request, detached.peer(), &exchange, CancellationToken::new());
+    let cancellation = CancellationToken::new();
+    let work = handler.answer(request, detached.peer(), &exchange, &cancellation);
     let eviction = async {
         tokio::task::yield_now().await;
         assert!(exchange.phase().evict());

@@ -34,6 +34,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::request_meta::MetaCache;
 use crate::mcp::request_phase::RequestPhase;
 use crate::model::bounds::{EVICT_NEW_AFTER, EVICT_WAITING_AFTER};
 
@@ -84,6 +85,8 @@ impl Stage {
 pub(super) struct ConnectionTable {
     capacity: usize,
     evict_writing_after: Duration,
+    /// Cancelled when the requests of all connections end.
+    cancel: CancellationToken,
     table: Mutex<Table>,
 }
 
@@ -102,6 +105,10 @@ pub(super) struct Connection {
     stage: Mutex<(Stage, Instant, RequestPhase)>,
     /// The client must have read the current answer by this time.
     deadline: Mutex<Option<Instant>>,
+    /// The last `_meta` of its requests.
+    meta_cache: MetaCache,
+    /// Ends its requests. One for all of them: making one for each would lock what all connections share.
+    cancellation: CancellationToken,
     /// Cancelled when the connection is evicted.
     cut: CancellationToken,
     /// True if it was evicted with an open request, which is answered as busy.
@@ -121,9 +128,9 @@ pub(super) struct ConnectionSlot {
 
 impl ConnectionTable {
     /// A table with `capacity` places. `evict_writing_after`: see
-    /// [`EVICT_WRITING_AFTER`](crate::model::bounds::EVICT_WRITING_AFTER).
-    pub(super) fn new(capacity: usize, evict_writing_after: Duration) -> Arc<Self> {
-        Arc::new(Self { capacity, evict_writing_after, table: Mutex::default() })
+    /// [`EVICT_WRITING_AFTER`](crate::model::bounds::EVICT_WRITING_AFTER). Cancelling `cancel` ends the requests.
+    pub(super) fn new(capacity: usize, evict_writing_after: Duration, cancel: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { capacity, evict_writing_after, cancel, table: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -149,6 +156,8 @@ impl ConnectionTable {
             opened: now,
             stage: Mutex::new((Stage::Silent, now, RequestPhase::default())),
             deadline: Mutex::default(),
+            meta_cache: MetaCache::default(),
+            cancellation: self.cancel.child_token(),
             cut: CancellationToken::new(),
             is_evicted: AtomicBool::new(false),
             closes_after_answer: AtomicBool::new(false),
@@ -241,6 +250,16 @@ impl Connection {
     /// The address of the other end.
     pub(super) fn peer(&self) -> IpAddr {
         self.peer
+    }
+
+    /// The last `_meta` of its requests.
+    pub(super) fn meta_cache(&self) -> &MetaCache {
+        &self.meta_cache
+    }
+
+    /// Cancelled when its requests end.
+    pub(super) fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
     }
 
     /// Sets its stage.

@@ -50,7 +50,6 @@ pub(super) struct Endpoint {
     detached: DetachedPeer,
     /// Cancelled when clients should connect elsewhere: each answer then closes its connection.
     leaving: CancellationToken,
-    cancel: CancellationToken,
     /// When the last request came.
     last_request: Mutex<Instant>,
     /// True while answers wait for the listener to close.
@@ -130,7 +129,6 @@ impl Endpoint {
             detached: DetachedPeer::new(handler.clone()),
             handler,
             leaving,
-            cancel,
             last_request: Mutex::new(Instant::now()),
             is_holding: AtomicBool::new(false),
             closed: CancellationToken::new(),
@@ -257,7 +255,7 @@ impl Endpoint {
         let source = RequestSource { peer, principal: head.principal().clone(), address: head.address(), link };
         let exchange = Exchange::new(source, connection.begin_serving()).with_message_bytes(message.len());
         if self.bounds.fast_path
-            && let Some(request) = stateless::request(&head, &message)
+            && let Some(request) = stateless::request(&head, &message, connection.meta_cache())
             // rmcp compares these headers with the arguments.
             && !request.has_parameter_headers(&self.handler, head.principal())
         {
@@ -277,7 +275,7 @@ impl Endpoint {
         exchange: &Exchange,
     ) -> Response<Body> {
         let id = request.id().clone();
-        let answer = self.handler.answer(request, self.detached.peer(), exchange, self.cancel.child_token()).await;
+        let answer = self.handler.answer(request, self.detached.peer(), exchange, connection.cancellation()).await;
         let (responses, connection) = (Arc::clone(&self.responses), Arc::clone(connection));
         let body = ResponseBody::complete(answer.message.into(), responses, connection, || Some(id));
         let mut response = json(stateless::status(answer.error), body);

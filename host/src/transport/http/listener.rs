@@ -70,7 +70,7 @@ pub async fn serve(
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).max_headers(64).max_buf_size(64 << 10);
     builder.header_read_timeout(bounds.headers);
-    let connections = ConnectionTable::new(bounds.connections, EVICT_WRITING_AFTER.get());
+    let connections = ConnectionTable::new(bounds.connections, EVICT_WRITING_AFTER.get(), cancel.clone());
     let (graceful, stopping) = (GracefulShutdown::new(), CancellationToken::new());
     let acceptor = Acceptor { endpoint, connections, builder, graceful, tls, bounds, stopping };
     tokio::select! {

@@ -49,7 +49,7 @@ where
         let (pending, handler) = (Arc::clone(&self.lines.pending), self.handler.clone());
         let work = async move {
             let id = request.id().clone();
-            let line = handler.answer(*request, peer, &exchange, cancellation.clone()).await.message;
+            let line = handler.answer(*request, &peer, &exchange, &cancellation).await.message;
             // A cancelled request is not answered, and another one may have its id by now.
             if !cancellation.is_cancelled() {
                 let _writing = pending.begin_writing(&id);

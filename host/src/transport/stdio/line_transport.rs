@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use super::pending::{AddError, Pending, RequestClass, RequestHandle};
 use crate::limits::cpu_timer::CpuTimer;
 use crate::mcp::outbox::Outbox;
+use crate::mcp::request_meta::MetaCache;
 use crate::mcp::stateless::StatelessRequest;
 use crate::mcp::{encode, fault};
 use crate::model::bounds::{MAX_MESSAGE, MAX_PENDING};
@@ -37,6 +38,7 @@ pub struct LineTransport<R, W> {
     pub(super) pending: Arc<Pending>,
     /// Notified when the input has ended.
     pub(super) ended: Arc<Notify>,
+    meta_cache: MetaCache,
     on_refused: OnRefused,
 }
 
@@ -73,6 +75,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             outbox,
             pending: Arc::default(),
             ended: Arc::default(),
+            meta_cache: MetaCache::default(),
             on_refused,
         }
     }
@@ -192,7 +195,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             }
             let refused = match self.read_line().await {
                 Ok(LineRead::Whole) => {
-                    let request = dispatches.then(|| StatelessRequest::parse(&self.line)).flatten();
+                    let request = dispatches.then(|| StatelessRequest::parse(&self.line, &self.meta_cache)).flatten();
                     let line = std::mem::take(&mut self.line);
                     let next = match request {
                         Some(request) => self

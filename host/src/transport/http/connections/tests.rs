@@ -26,7 +26,7 @@ fn ended(slots: &[ConnectionSlot]) -> (Vec<bool>, Vec<bool>) {
 #[tokio::test(start_paused = true)]
 async fn the_least_active_connection_is_evicted() {
     let evict_after = Duration::from_millis(600);
-    let table = ConnectionTable::new(6, evict_after);
+    let table = ConnectionTable::new(6, evict_after, <_>::default());
     let all = [Stage::Running, Stage::Sending, Stage::Streaming, Stage::Served, Stage::Idle, Stage::Silent];
     let first = all.map(|stage| add(&table, stage));
     assert!(table.add(PEER).is_none(), "a new connection is not evicted");
@@ -47,7 +47,7 @@ async fn the_least_active_connection_is_evicted() {
 
 #[tokio::test(start_paused = true)]
 async fn of_equal_connections_one_of_the_address_with_most_is_evicted() {
-    let table = ConnectionTable::new(4, EVICT_WRITING_AFTER.get());
+    let table = ConnectionTable::new(4, EVICT_WRITING_AFTER.get(), <_>::default());
     let other = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
     let lone = table.add(PEER).unwrap();
     let crowd: Vec<_> = (0..3).map(|_| table.add(other).unwrap()).collect();
@@ -63,7 +63,7 @@ async fn of_equal_connections_one_of_the_address_with_most_is_evicted() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_connections_take_at_most_half_of_a_nearly_full_table() {
-    let table = ConnectionTable::new(16, EVICT_WRITING_AFTER.get());
+    let table = ConnectionTable::new(16, EVICT_WRITING_AFTER.get(), <_>::default());
     let waiting: Vec<_> = (0..11).map(|_| add(&table, Stage::Served)).collect();
     tokio::time::sleep(EVICT_WAITING_AFTER.get()).await;
     let gone = |slots: &[ConnectionSlot]| ended(slots).1.into_iter().filter(|is| *is).count();
@@ -75,7 +75,7 @@ async fn waiting_connections_take_at_most_half_of_a_nearly_full_table() {
 
 #[tokio::test(start_paused = true)]
 async fn if_all_are_busy_the_oldest_connection_is_closed_after_its_answer() {
-    let table = ConnectionTable::new(2, EVICT_WRITING_AFTER.get());
+    let table = ConnectionTable::new(2, EVICT_WRITING_AFTER.get(), <_>::default());
     let first = add(&table, Stage::Idle);
     tokio::time::advance(Duration::from_millis(1)).await;
     let busy = [first, add(&table, Stage::Idle)];
@@ -91,7 +91,7 @@ async fn if_all_are_busy_the_oldest_connection_is_closed_after_its_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn at_most_a_quarter_of_the_table_is_being_evicted_at_once() {
-    let table = ConnectionTable::new(8, EVICT_WRITING_AFTER.get());
+    let table = ConnectionTable::new(8, EVICT_WRITING_AFTER.get(), <_>::default());
     let mut waiting: Vec<_> = (0..8).map(|_| add(&table, Stage::Served)).collect();
     tokio::time::sleep(EVICT_WAITING_AFTER.get()).await;
     let _new = [add(&table, Stage::Running), add(&table, Stage::Running)];
@@ -102,7 +102,7 @@ async fn at_most_a_quarter_of_the_table_is_being_evicted_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_not_read_in_time_ends_the_connection() {
-    let slot = ConnectionTable::new(1, EVICT_WRITING_AFTER.get()).add(PEER).unwrap();
+    let slot = ConnectionTable::new(1, EVICT_WRITING_AFTER.get(), <_>::default()).add(PEER).unwrap();
     let connection = &slot.connection;
     let soon = || Some(Instant::now() + Duration::from_millis(100));
     let answers = async {

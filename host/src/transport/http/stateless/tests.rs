@@ -65,7 +65,7 @@ impl Sent {
         let (head, ()) = head.body(()).unwrap().into_parts();
         let door = Door::new(address, FrontDoor::default());
         let checked = door.check(head, address.ip()).now_or_never().unwrap();
-        checked.is_ok_and(|head| request(&head, self.body.as_bytes()).is_some())
+        checked.is_ok_and(|head| request(&head, self.body.as_bytes(), &MetaCache::default()).is_some())
     }
 }
 
