@@ -14,7 +14,8 @@ use rmcp::model::{
     CallToolRequest, ClientRequest, CompleteRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, ErrorData,
     GetPromptRequest, GetSkillRequest, InputResponses, ListPromptsRequest, ListResourceTemplatesRequest,
     ListResourcesRequest, ListSkillsRequest, ListToolsRequest, ReadResourceDirectoryRequest, ReadResourceRequest,
-    ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
+    ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject, RequestParamsMeta,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::Peer;
 use serde::Deserialize;

@@ -169,6 +169,9 @@ pub fn excerpt(text: &str, max: usize) -> String {
     if !Guard::Sanitising.is_on() {
         return text.to_owned();
     }
+    if text.len() <= max && is_printable(text) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(max.saturating_mul(4)));
     for (count, c) in visible(text).filter_map(|(_, kept)| kept).enumerate() {
         if count == max {

@@ -13,7 +13,10 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 /// The hash before the first line.
-const START: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const START: [u8; HEX] = [b'0'; HEX];
+
+/// The digits of a hash.
+const HEX: usize = 64;
 
 /// What comes before the hash in a line.
 const HASH: &str = ",\"hash\":\"";
@@ -22,32 +25,42 @@ const HASH: &str = ",\"hash\":\"";
 pub struct LineChain {
     name: String,
     number: u64,
-    last: String,
+    last: [u8; HEX],
 }
 
 impl LineChain {
     /// A new chain. Its random `name` keeps it apart from those of other processes.
     pub fn new(name: [u8; 8]) -> Self {
-        Self { name: HEXLOWER.encode(&name), number: 0, last: START.to_owned() }
+        Self { name: HEXLOWER.encode(&name), number: 0, last: START }
     }
 
-    /// Adds a line, which is a JSON object without a line break, to the chain. Returns the line with its place in the chain.
-    pub fn seal(&mut self, line: &str) -> String {
-        let Some(fields) = line.strip_suffix('}') else { return line.to_owned() };
+    /// Adds the line in `out` from `from` on, which is a JSON object without a line break, to the chain, and writes its place
+    /// in the chain into it.
+    pub fn seal(&mut self, out: &mut Vec<u8>, from: usize) {
+        if out.len() <= from || out.pop_if(|last| *last == b'}').is_none() {
+            return;
+        }
         self.number += 1;
-        let open = format!("{fields},\"chain\":\"{}\",\"number\":{}", self.name, self.number);
-        self.last = hash(&self.last, &open);
-        format!("{open}{HASH}{}\"}}", self.last)
+        out.extend_from_slice(b",\"chain\":\"");
+        out.extend_from_slice(self.name.as_bytes());
+        out.extend_from_slice(b"\",\"number\":");
+        out.extend_from_slice(self.number.to_string().as_bytes());
+        self.last = hash(&self.last, out.get(from..).unwrap_or_default());
+        out.extend_from_slice(HASH.as_bytes());
+        out.extend_from_slice(&self.last);
+        out.extend_from_slice(b"\"}");
     }
 }
 
 /// The hash of a line. `open`: the line up to its hash.
-fn hash(before: &str, open: &str) -> String {
+fn hash(before: &[u8], open: &[u8]) -> [u8; HEX] {
     let mut hasher = Sha256::new();
     hasher.update(before);
     hasher.update(open);
-    hasher.update("}");
-    HEXLOWER.encode(&hasher.finalize())
+    hasher.update(b"}");
+    let mut digits = [0; HEX];
+    HEXLOWER.encode_mut(&hasher.finalize(), &mut digits);
+    digits
 }
 
 /// The place of a line in its chain.
@@ -126,12 +139,12 @@ impl ChainCheck {
             None => 0,
         };
         let before = match known {
-            Some(known) => Some(known.hash.as_str()),
-            None if place.number == 1 => Some(START),
+            Some(known) => Some(known.hash.as_bytes()),
+            None if place.number == 1 => Some(&START[..]),
             // Nothing is known of the line before.
             None => None,
         };
-        let is_right = before.is_none_or(|before| hash(before, open) == place.hash);
+        let is_right = before.is_none_or(|before| hash(before, open.as_bytes())[..] == *place.hash.as_bytes());
         let first = known.map_or(place.number, |known| known.first);
         let checked = CheckedChain { first, last: place.number, hash: place.hash };
         self.chains.insert(place.chain, checked);
@@ -163,7 +176,14 @@ mod tests {
     fn lines() -> Vec<String> {
         let (mut one, mut two) = (LineChain::new([1; 8]), LineChain::new([2; 8]));
         let line = |n: usize| format!("{{\"time\":\"t\",\"n\":{n}}}");
-        (0..10).map(|n| if n % 3 == 0 { two.seal(&line(n)) } else { one.seal(&line(n)) }).collect()
+        (0..10).map(|n| sealed(if n % 3 == 0 { &mut two } else { &mut one }, &line(n))).collect()
+    }
+
+    /// The line with its place in the chain. Something else stands before it.
+    fn sealed(chain: &mut LineChain, line: &str) -> String {
+        let mut out = format!("before\n{line}").into_bytes();
+        chain.seal(&mut out, 7);
+        String::from_utf8(out).unwrap().strip_prefix("before\n").unwrap().to_owned()
     }
 
     /// The faults of these lines, with the index of each.
@@ -215,7 +235,7 @@ mod tests {
     fn extreme_numbers_are_faults_and_no_panics() {
         let line = |number: &str| {
             let open = format!("{{\"a\":1,\"chain\":\"x\",\"number\":{number}");
-            format!("{open}{HASH}{}\"}}", hash(START, &open))
+            format!("{open}{HASH}{}\"}}", String::from_utf8_lossy(&hash(&START, open.as_bytes())))
         };
         let max = u64::MAX.to_string();
         let lines = ["0", &max, "1", &max].map(line).to_vec();

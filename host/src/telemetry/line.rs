@@ -1,15 +1,18 @@
 //! The line of an event in the record. `docs/reference/record.schema.json` is made from these types.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use schemars::JsonSchema;
+use humantime::Rfc3339Timestamp;
 use schemars::generate::SchemaSettings;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::event::{Event, EventError};
-use crate::model::{Consent, Decision, DecisionKind, MountName, ReadError, RequestInfo, TraceContext, text};
+use crate::model::{Consent, Decision, DecisionKind, Digest, MountName, ReadError, RequestInfo, TraceContext, text};
 use crate::policy::Caller;
 
 /// Characters of a principal that a line shows.
@@ -51,12 +54,12 @@ pub fn schema_text() -> String {
 #[derive(JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 struct EventLine<'a> {
-    time: String,
+    time: Shown<Rfc3339Timestamp>,
     caller: CallerField<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<RequestField>,
     mount: Option<&'a str>,
-    digest: Option<String>,
+    digest: Option<Shown<Digest>>,
     operation: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     credential: Option<&'a str>,
@@ -114,6 +117,29 @@ impl<'a> CallerField<'a> {
             client: client.as_deref(),
             trace: trace.as_deref(),
         }
+    }
+}
+
+/// A string: what the value shows.
+struct Shown<T>(T);
+
+impl<T: fmt::Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<T> JsonSchema for Shown<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
     }
 }
 
@@ -197,19 +223,19 @@ fn is_one(n: &u32) -> bool {
 #[derive(JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 struct LostLine {
-    time: String,
+    time: Shown<Rfc3339Timestamp>,
     lost: u64,
 }
 
 /// The line that replaces `lost` records.
 pub(super) fn lost_line(at: SystemTime, lost: u64) -> String {
-    let line = LostLine { time: humantime::format_rfc3339_millis(at).to_string(), lost };
+    let line = LostLine { time: Shown(humantime::format_rfc3339_millis(at)), lost };
     serde_json::to_string(&line).unwrap_or_default()
 }
 
 impl Event {
-    /// The event as one line of JSON, without a line break.
-    pub fn to_line(&self) -> String {
+    /// Adds the event to `out` as one line of JSON, without a line break.
+    pub fn write_line(&self, out: &mut Vec<u8>) {
         let error = self.outcome.as_ref().err();
         let of_call = error.and_then(EventError::of_call);
         let decided = |allowed: bool| {
@@ -221,11 +247,11 @@ impl Event {
             QuestionField { grant, what, answer }
         }
         let line = EventLine {
-            time: humantime::format_rfc3339_millis(self.ended_at).to_string(),
+            time: Shown(humantime::format_rfc3339_millis(self.ended_at)),
             caller: CallerField::of(&self.caller),
             request: self.request.as_ref().map(|request| RequestField::of(request, self.took)),
             mount: self.mount.as_ref().map(MountName::as_str),
-            digest: self.digest.map(|digest| digest.to_string()),
+            digest: self.digest.map(Shown),
             operation: self.operation,
             credential: self.credential.as_deref(),
             reference: self.reference.as_deref(),
@@ -258,7 +284,7 @@ impl Event {
             decisions_dropped: self.decision_log.dropped,
         };
         // A struct of strings and numbers always serializes.
-        serde_json::to_string(&line).unwrap_or_default()
+        let _ = serde_json::to_writer(out, &line);
     }
 }
 

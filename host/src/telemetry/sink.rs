@@ -50,11 +50,11 @@ const MAX_FINISH_TIME: Duration = Duration::from_secs(10);
 
 /// Makes the lines of a record.
 pub trait LineFormat: Send {
-    /// The line of an event. Empty: it gets none.
-    fn event(&mut self, event: &Event) -> String;
+    /// Adds the line of an event to `out`, without a line break. Adds nothing if the event gets none.
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>);
 
-    /// The line that replaces `count` lost events.
-    fn lost(&mut self, count: u64) -> String;
+    /// Adds the line that replaces `count` lost events to `out`, without a line break.
+    fn lost(&mut self, count: u64, out: &mut Vec<u8>);
 }
 
 /// The lines of the audit record.
@@ -70,12 +70,16 @@ impl RecordFormat {
 }
 
 impl LineFormat for RecordFormat {
-    fn event(&mut self, event: &Event) -> String {
-        self.chain.seal(&event.to_line())
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let from = out.len();
+        event.write_line(out);
+        self.chain.seal(out, from);
     }
 
-    fn lost(&mut self, count: u64) -> String {
-        self.chain.seal(&lost_line(SystemTime::now(), count))
+    fn lost(&mut self, count: u64, out: &mut Vec<u8>) {
+        let from = out.len();
+        out.extend_from_slice(lost_line(SystemTime::now(), count).as_bytes());
+        self.chain.seal(out, from);
     }
 }
 
@@ -366,16 +370,16 @@ impl Writer<'_> {
                 break;
             }
             for event in &events {
-                let line = format.event(event);
-                if !line.is_empty() {
-                    lines.extend_from_slice(line.as_bytes());
+                let before = lines.len();
+                format.event(event, &mut lines);
+                if lines.len() > before {
                     lines.push(b'\n');
                 }
             }
             drop(events);
             // These were lost while the queue was full of the events above.
             if missing > 0 {
-                lines.extend_from_slice(format.lost(missing).as_bytes());
+                format.lost(missing, &mut lines);
                 lines.push(b'\n');
             }
             if self.write(&lines) == BatchOutcome::GivenUp {

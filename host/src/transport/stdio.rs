@@ -5,6 +5,7 @@
 //! carries messages only.
 
 mod dispatch;
+mod line_output;
 mod line_transport;
 mod pending;
 mod serve;

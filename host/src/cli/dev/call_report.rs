@@ -72,12 +72,12 @@ fn report(record: &Event, catalog: &Catalog) -> String {
 pub(super) struct CallReports(pub(super) Arc<Catalog>);
 
 impl LineFormat for CallReports {
-    fn event(&mut self, event: &Event) -> String {
-        report(event, &self.0)
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        out.extend_from_slice(report(event, &self.0).as_bytes());
     }
 
-    fn lost(&mut self, count: u64) -> String {
-        format!("{count} records of calls are missing here")
+    fn lost(&mut self, count: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{count} records of calls are missing here").as_bytes());
     }
 }
 

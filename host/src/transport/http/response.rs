@@ -261,8 +261,9 @@ mod tests {
 
     #[tokio::test]
     async fn large_answers_are_counted_until_they_are_read() {
-        let slot =
-            ConnectionTable::new(1, EVICT_WRITING_AFTER.get(), <_>::default()).add(std::net::Ipv4Addr::LOCALHOST.into()).unwrap();
+        let slot = ConnectionTable::new(1, EVICT_WRITING_AFTER.get(), <_>::default())
+            .add(std::net::Ipv4Addr::LOCALHOST.into())
+            .unwrap();
         let responses = Arc::new(ResponseBudget::new(1 << 20, MemoryBudget::new(1 << 30), Duration::from_secs(1)));
         let whole = |bytes: usize| {
             let (responses, connection) = (Arc::clone(&responses), Arc::clone(&slot.connection));
@@ -284,8 +285,9 @@ mod tests {
 
     #[tokio::test]
     async fn large_events_of_a_stream_are_counted_too() {
-        let slot =
-            ConnectionTable::new(1, EVICT_WRITING_AFTER.get(), <_>::default()).add(std::net::Ipv4Addr::LOCALHOST.into()).unwrap();
+        let slot = ConnectionTable::new(1, EVICT_WRITING_AFTER.get(), <_>::default())
+            .add(std::net::Ipv4Addr::LOCALHOST.into())
+            .unwrap();
         let responses = Arc::new(ResponseBudget::new(1 << 20, MemoryBudget::new(1 << 30), Duration::from_secs(1)));
         let stream = |bytes: usize| {
             let (responses, connection) = (Arc::clone(&responses), Arc::clone(&slot.connection));

@@ -47,18 +47,19 @@ where
         let RequestHandle { cancellation, exchange } = handle;
         let (output, outbox) = (Arc::clone(&self.lines.output), Arc::clone(&self.lines.outbox));
         let (pending, handler) = (Arc::clone(&self.lines.pending), self.handler.clone());
+        let is_alone = self.inline_answer.is_none() && self.lines.is_buffer_empty();
         let work = async move {
             let id = request.id().clone();
             let line = handler.answer(*request, &peer, &exchange, &cancellation).await.message;
             // A cancelled request is not answered, and another one may have its id by now.
             if !cancellation.is_cancelled() {
                 let _writing = pending.begin_writing(&id);
-                if let Err(error) = write_answer(&output, &outbox, line).await {
+                if let Err(error) = write_answer(&output, &outbox, line, is_alone).await {
                     tracing::debug!("standard output: {error}");
                 }
             }
         };
-        if self.inline_answer.is_none() && self.lines.is_buffer_empty() {
+        if is_alone {
             self.inline_answer = Some(Box::pin(work));
         } else {
             self.answer_tasks.spawn(work);

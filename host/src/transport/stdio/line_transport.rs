@@ -8,10 +8,11 @@ use rmcp::model::{
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{Mutex, Notify};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::line_output::LineOutput;
 use super::pending::{AddError, Pending, RequestClass, RequestHandle};
 use crate::limits::cpu_timer::CpuTimer;
 use crate::mcp::outbox::Outbox;
@@ -33,7 +34,7 @@ pub struct LineTransport<R, W> {
     /// The task that writes an error of this transport. A task of its own, because [`LineTransport::next`] can be
     /// dropped.
     reply: Option<JoinHandle<std::io::Result<()>>>,
-    pub(super) output: Arc<Mutex<W>>,
+    pub(super) output: Arc<LineOutput<W>>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) pending: Arc<Pending>,
     /// Notified when the input has ended.
@@ -71,7 +72,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             line: Vec::new(),
             discarding: false,
             reply: None,
-            output: Arc::new(Mutex::new(output)),
+            output: Arc::new(LineOutput::new(output)),
             outbox,
             pending: Arc::default(),
             ended: Arc::default(),
@@ -164,7 +165,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
         W: Send + 'static,
     {
         let output = Arc::clone(&self.output);
-        self.reply = Some(tokio::spawn(async move { write_line(&output, &line).await }));
+        self.reply = Some(tokio::spawn(async move { output.write(line).await }));
     }
 
     /// Waits for the task that writes an error.
@@ -234,23 +235,18 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     }
 }
 
-/// Writes a line. Holds the lock until its end, so that lines do not mix.
-async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, line: &[u8]) -> std::io::Result<()> {
-    let mut output = output.lock().await;
-    output.write_all(line).await?;
-    output.flush().await
-}
-
-/// Writes an answer, and counts it in `outbox` meanwhile.
+/// Writes an answer, and counts it in `outbox` meanwhile. `is_alone`: no other answer is made at the same time.
 pub(super) async fn write_answer<W: AsyncWrite + Unpin>(
-    output: &Mutex<W>,
+    output: &LineOutput<W>,
     outbox: &Outbox,
     mut line: Vec<u8>,
+    is_alone: bool,
 ) -> std::io::Result<()> {
     line.push(b'\n');
-    outbox.put(line.len());
-    let written = write_line(output, &line).await;
-    outbox.take(line.len());
+    let bytes = line.len();
+    outbox.put(bytes);
+    let written = if is_alone { output.write(line).await } else { output.write_with_others(line).await };
+    outbox.take(bytes);
     written
 }
 
@@ -295,7 +291,7 @@ where
             }
             drop(message);
             let _writing = answered.map(|id| pending.begin_writing(&id));
-            write_answer(&output, &outbox, line).await
+            write_answer(&output, &outbox, line, true).await
         }
     }
 
@@ -308,7 +304,7 @@ where
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.output.lock().await.shutdown().await
+        self.output.shutdown().await
     }
 }
 
@@ -324,7 +320,7 @@ mod tests {
         let mut lines = self::lines(std::io::Cursor::new(input.to_vec()));
         while lines.receive().await.is_some() {}
         lines.wait_for_reply().await.unwrap();
-        let output = lines.output.lock().await;
+        let output = lines.output.stream().await;
         output.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect()
     }
 
@@ -350,7 +346,7 @@ mod tests {
             let shown = String::from_utf8_lossy(&bad[..bad.len().min(60)]).into_owned();
             assert!(lines.receive().await.is_some(), "{shown}");
             assert!(lines.receive().await.is_none(), "{shown}");
-            let output = lines.output.lock().await;
+            let output = lines.output.stream().await;
             let answer: serde_json::Value =
                 serde_json::from_slice(output.split(|b| *b == b'\n').next().unwrap()).unwrap();
             assert_eq!(answer["error"]["code"], code, "{shown}: {answer}");
@@ -385,7 +381,7 @@ mod tests {
             assert!(lines.receive().await.is_some());
         }
         assert!(lines.receive().await.is_none());
-        let output = lines.output.lock().await;
+        let output = lines.output.stream().await;
         let refused: Vec<serde_json::Value> = output
             .split(|b| *b == b'\n')
             .filter(|l| !l.is_empty())
