@@ -14,6 +14,7 @@
 #[cfg(not(test))]
 mod clock;
 mod count;
+mod features;
 mod parts;
 mod vdso;
 mod wires;
@@ -134,6 +135,12 @@ async fn all(counter: &Counter, parts: &Parts) {
     counter.measure("stdio, 1 KiB", async || stdio.read().await).await;
     let mut http = Http::reading(&parts.handler, small, 1024).await;
     counter.measure("http, 1 KiB", async || http.read().await).await;
+
+    drop(http);
+    for (feature, handler) in features::all(parts) {
+        let mut http = Http::reading(&handler, small, 1024).await;
+        counter.measure(&format!("http, 1 KiB, {feature}"), async || http.read().await).await;
+    }
 
     let first = parts.gateway.list::<Resource>(&caller, None, Some(&parts.long)).await;
     let next = first.next.expect("a second page");

@@ -37,6 +37,7 @@ pub(crate) struct Parts {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) handler: Handler,
+    catalog: Arc<Catalog>,
     pub(crate) snapshot: Arc<Snapshot>,
     /// Admits the calls that a path makes without the gateway.
     pub(crate) admission: Admission,
@@ -70,6 +71,40 @@ fn mount(of: &str, digest: Digest, loaded: LoadedMount) -> Arc<Mount> {
     Arc::new(Mount { digest, loaded, ..Mount::plain(name(of), &format!("belljar://{of}/"), limits()) })
 }
 
+fn budget() -> Arc<MemoryBudget> {
+    MemoryBudget::new(512 << 20)
+}
+
+/// A record whose lines are made as in a server, and discarded.
+pub(crate) fn record() -> Sink {
+    Sink::to_writer(RecordFormat::new(LineChain::new([0; 8])), std::io::sink()).expect("a thread")
+}
+
+fn gateway(catalog: &Arc<Catalog>, sandbox: &Arc<Sandbox>, audit: Sink) -> Gateway {
+    Gateway::new(
+        Arc::clone(catalog),
+        Executor::Local(Arc::clone(sandbox)),
+        Admission::new(CALLS as usize, budget()),
+        audit,
+        ConsentManager::new(RequestStates::new(&[0; 32], None), None),
+        Subscriptions::new(Watch::default(), None),
+        Duration::from_secs(3600),
+    )
+}
+
+impl Parts {
+    /// Another gateway over the same mounts.
+    pub(crate) fn gateway_with(&self, audit: Sink) -> Gateway {
+        gateway(&self.catalog, &self.sandbox, audit)
+    }
+
+    /// Serves a gateway.
+    pub(crate) fn handler_of(gateway: &Arc<Gateway>) -> Handler {
+        let cursors = Arc::new(Cursors::new(&[0; 32]));
+        Handler::new(Arc::clone(gateway), cursors, "stdio", authenticate(Evidence::OwnUser))
+    }
+}
+
 /// Builds the gateway around the component `guest_sized`.
 pub(crate) async fn parts(wasm: &[u8]) -> Parts {
     let options = SandboxOptions {
@@ -96,31 +131,16 @@ pub(crate) async fn parts(wasm: &[u8]) -> Parts {
     let mut mounts: Vec<_> = (0..IDLE).map(idle).collect();
     mounts.extend([mount("sized", digest, loaded), mount("long", digest, again)]);
 
-    let budget = || MemoryBudget::new(512 << 20);
     let catalog = Arc::new(Catalog::new(budget()));
     catalog.publish(Snapshot::new(mounts, Vec::new()));
     catalog.mark_loaded();
     let snapshot = catalog.snapshot();
-    // Audit records are written as in a server, but to a sink that discards them.
-    let audit = Sink::to_writer(RecordFormat::new(LineChain::new([0; 8])), std::io::sink()).expect("a thread");
-    let gateway = Arc::new(Gateway::new(
-        catalog,
-        Executor::Local(Arc::clone(&sandbox)),
-        Admission::new(CALLS as usize, budget()),
-        audit,
-        ConsentManager::new(RequestStates::new(&[0; 32], None), None),
-        Subscriptions::new(Watch::default(), None),
-        Duration::from_secs(3600),
-    ));
+    let gateway = Arc::new(gateway(&catalog, &sandbox, record()));
     Parts {
+        handler: Parts::handler_of(&gateway),
         sandbox,
-        handler: Handler::new(
-            Arc::clone(&gateway),
-            Arc::new(Cursors::new(&[0; 32])),
-            "stdio",
-            authenticate(Evidence::OwnUser),
-        ),
         gateway,
+        catalog,
         snapshot,
         admission: Admission::new(CALLS as usize, budget()),
         gate: Gate::new(name("sized"), limits()),

@@ -132,6 +132,23 @@ pub(super) fn judge(expected: &Counts, found: &[(String, Figures)]) -> Judged {
     judged
 }
 
+/// A table of what each feature costs: the instructions of a path with it over those of the path without it. The name of one
+/// is that of the other, a comma, and the feature.
+pub(super) fn features(found: &[(String, Figures)]) -> String {
+    let mut table = String::from("what a feature costs, in instructions of the counted thread\n");
+    for (name, with) in found {
+        let base = found.iter().find_map(|(base, figures)| {
+            let feature = name.strip_prefix(base.as_str())?.strip_prefix(", ")?;
+            feature.starts_with("with").then_some((figures, base, feature))
+        });
+        if let Some((without, base, feature)) = base {
+            let times = ratio(with.program + with.library, without.program + without.library);
+            let _ = writeln!(table, "{base:<26} {feature:<36} {times:.4}x");
+        }
+    }
+    table
+}
+
 /// The lower of both counts of each figure. Paths that only `more` has are left out.
 pub(super) fn lower(found: &[(String, Figures)], more: &[(String, Figures)]) -> Vec<(String, Figures)> {
     let other = |name: &str| more.iter().find(|(other, _)| other == name).map(|(_, figures)| *figures);
@@ -171,6 +188,14 @@ mod tests {
 
     fn wrong(read: Figures, yard: Figures) -> Vec<String> {
         judged(read, yard).wrong
+    }
+
+    #[test]
+    fn a_feature_is_compared_with_the_path_without_it() {
+        let path = |name: &str, program| (name.to_owned(), Figures { program, library: 0, ..READ });
+        let found = [path("read, 1 KiB", 1000), path("read, 1 KiB, with rules", 1050), path("read", 7)];
+        assert_eq!(features(&found).lines().skip(1).collect::<Vec<_>>().len(), 1);
+        assert!(features(&found).contains("1.0500x"), "{}", features(&found));
     }
 
     #[test]
