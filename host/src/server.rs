@@ -48,5 +48,7 @@ mod tls_follower;
 mod trace_exporter;
 pub(crate) mod up;
 pub(crate) mod worker_process;
+#[cfg(profiled)]
+mod worker_profile;
 mod worker_starter;
 pub(crate) mod worker_wall;

@@ -12,7 +12,7 @@ use belljar_figures::{FILE, Record, Run, read, tables, write};
 
 use crate::setup::Missing;
 use crate::shell::{self, Shell};
-use crate::{build, languages, setup, tools};
+use crate::{build, languages, profile, setup, tools};
 
 const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publish | --redraw]";
 
@@ -107,23 +107,32 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
         languages::run(shell)?;
     }
     build_benches(shell, &[])?;
-    // Users install a belljar of the `dist` profile. The programs for comparison are built with the same profile.
-    let programs = ["belljar", "belljar-join", "belljar-fetch", "bare", "native", FLOOR].map(|name| ["--bin", name]);
-    let mut command = shell.cargo([
-        "build",
-        "--profile",
-        "dist",
-        "--package",
-        "belljar",
-        "--package",
-        "belljar-join",
-        "--package",
-        "belljar-fetch",
-        "--package",
-        "belljar-benches",
-    ]);
-    shell::run(command.args(programs.as_flattened()))?;
+    build_installed(shell)?;
     Ok(missing)
+}
+
+/// Builds belljar as it is installed: of the `dist` profile, with a profile of reads. The programs for comparison are built with
+/// the same settings, but the counts are those of belljar.
+fn build_installed(shell: &Shell) -> Result<()> {
+    let build = |flags: &[String], directory: &Path| {
+        let mut cargo = shell.cargo(["build", "--profile", "dist", "--target-dir"]);
+        cargo.arg(directory).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+        cargo
+    };
+    let counting = shell.target.join("counting");
+    let profile = profile::make(shell, &shell.target.join("plugins"), |flags| {
+        let mut cargo = build(flags, &counting);
+        shell::run(cargo.args(profile::COUNTING).args(["--package", "belljar"]))?;
+        Ok(counting.join("dist/belljar"))
+    })?;
+    let mut cargo = build(&[profile::flag(&profile)], &shell.target);
+    for package in ["belljar", "belljar-join", "belljar-fetch", "belljar-benches"] {
+        cargo.args(["--package", package]);
+    }
+    for program in ["belljar", "belljar-join", "belljar-fetch", "bare", "native", FLOOR] {
+        cargo.args(["--bin", program]);
+    }
+    shell::run(&mut cargo)
 }
 
 fn build_benches(shell: &Shell, which: &[&str]) -> Result<()> {

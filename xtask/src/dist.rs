@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use belljar_dist::{COMPANIONS, Packed, PublishRequest, Request, TRIPLES, musl_triple};
 
 use crate::output;
+use crate::profile;
 use crate::setup;
 use crate::shell::{self, Shell};
 use crate::trial;
@@ -127,13 +128,28 @@ fn compile(shell: &Shell, targets: &[&'static str], providers: &Path) -> Result<
     let directory = shell.target.join("dist-build");
     for target in targets {
         setup::target(shell, target)?;
+        let build = |directory: &Path, flags: &[String], more: &[&str]| {
+            let mut cargo = shell.cargo(["zigbuild", "--locked", "--profile", "dist", "--package", "belljar"]);
+            cargo.args(more).args(["--target", target, "--target-dir"]).arg(directory);
+            cargo.env("CARGO_ZIGBUILD_ZIG_PATH", &zig).env("PATH", search_path(shell)?);
+            set_flags(shell, directory, flags, &mut cargo)?;
+            shell::run(&mut cargo)
+        };
+        let flags = if target.starts_with(env::consts::ARCH) {
+            output::line(&format!("compiling belljar for {target}, with counters"));
+            let counting = directory.join("counting");
+            let profile = profile::make(shell, providers, |flags| {
+                build(&counting, flags, &profile::COUNTING).map(|()| program(&counting, target))
+            })?;
+            vec![profile::flag(&profile)]
+        } else {
+            output::line(&format!("NOT PROFILED: the program for {target}; that needs a machine that runs it"));
+            Vec::new()
+        };
         output::line(&format!("compiling belljar for {target}"));
-        let mut cargo = shell.cargo(["zigbuild", "--locked", "--profile", "dist", "--package", "belljar"]);
-        cargo.args(COMPANIONS.iter().flat_map(|name| ["--package", name]));
-        cargo.args(["--config", STRIP, "--target", target, "--target-dir"]).arg(&directory);
-        cargo.env("CARGO_ZIGBUILD_ZIG_PATH", &zig).env("PATH", search_path(shell)?);
-        set_flags(shell, &directory, &mut cargo)?;
-        shell::run(&mut cargo)?;
+        let companions: Vec<_> =
+            COMPANIONS.iter().flat_map(|name| ["--package", name]).chain(["--config", STRIP]).collect();
+        build(&directory, &flags, &companions)?;
         trial::read(shell, target, &program(&directory, target), providers)?;
     }
     Ok(targets.iter().map(|target| program(&directory, target)).collect())
@@ -168,8 +184,8 @@ fn search_path(shell: &Shell) -> Result<OsString> {
     env::join_paths(directories).context("the build directory has a \":\" in its path, so it cannot be in PATH")
 }
 
-/// Sets the flags of the compilers. They replace the paths of this machine, which would get into messages of panics.
-fn set_flags(shell: &Shell, directory: &Path, cargo: &mut Command) -> Result<()> {
+/// Sets the flags of the compilers: these of rustc, and those that replace the paths of this machine, which would get into messages of panics.
+fn set_flags(shell: &Shell, directory: &Path, more: &[String], cargo: &mut Command) -> Result<()> {
     let home = match env::var_os("CARGO_HOME") {
         Some(home) => PathBuf::from(home),
         None => env::home_dir().context("neither CARGO_HOME nor HOME is set, so cargo has no home")?.join(".cargo"),
@@ -179,6 +195,7 @@ fn set_flags(shell: &Shell, directory: &Path, cargo: &mut Command) -> Result<()>
     let flags = |option: &str| prefixes.map(|(path, name)| format!("{option}={}={name}", path.display()));
     let mut rust = flags("--remap-path-prefix").to_vec();
     rust.push(RANDOM_ADDRESSES.to_owned());
+    rust.extend(more.iter().cloned());
     // The separator of the encoded flags allows spaces in paths.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));
     cargo.env("CFLAGS", flags("-ffile-prefix-map").join(" "));

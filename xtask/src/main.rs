@@ -15,6 +15,7 @@ mod instructions;
 mod languages;
 mod lint;
 mod output;
+mod profile;
 mod report;
 mod sdk;
 mod setup;

@@ -52,6 +52,18 @@ pub(crate) fn lints(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
+/// The path of LLVM's program that merges profiles, of the toolchain of this repository. Adds it if it is missing.
+pub(crate) fn profdata(shell: &Shell) -> Result<PathBuf> {
+    let asked = ["--print", "target-libdir"];
+    let libraries = shell::capture(Command::new("rustc").current_dir(&shell.root).args(asked))?;
+    let program = Path::new(libraries.trim()).with_file_name("bin").join("llvm-profdata");
+    if !program.is_file() {
+        output::line("adding llvm-tools");
+        shell::run(Command::new("rustup").current_dir(&shell.root).args(["component", "add", "llvm-tools"]))?;
+    }
+    Ok(program)
+}
+
 /// The path of cargo-deny: on `PATH`, or in the build directory. `None` if it is not installed. CI installs it into the build
 /// directory; elsewhere it is not compiled, because that takes minutes.
 pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {

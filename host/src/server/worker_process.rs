@@ -122,6 +122,8 @@ pub(crate) fn child(wall: WorkerWall) -> ExitCode {
     if taken_over().is_some_and(|value| value == "1") {
         crate::sandbox::take_over_worker();
     }
+    #[cfg(profiled)]
+    super::worker_profile::write_each_second();
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else { return ExitCode::FAILURE };
     // A part is for the sockets of the process itself.
     let descriptors = usize::try_from(open_files::limit() / 4 * 3).unwrap_or(usize::MAX);

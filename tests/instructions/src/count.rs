@@ -2,12 +2,10 @@
 //!
 //! Both are exact and do not depend on time: the same program gives the same figures on a busy machine.
 
-use std::alloc::{GlobalAlloc, Layout};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr;
-
-use mimalloc::MiMalloc;
 
 /// The allocations of this thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +25,8 @@ pub(crate) fn allocated() -> Allocated {
     ALLOCATED.get()
 }
 
-/// The allocator of belljar, which also counts allocations.
+/// The allocator of the system, which also counts allocations. The program uses another one, mimalloc: its cost depends on the
+/// allocations before, so that the same read has other counts in each run.
 pub(crate) struct Counted;
 
 fn count(bytes: usize) {
@@ -37,32 +36,32 @@ fn count(bytes: usize) {
 
 #[expect(
     unsafe_code,
-    reason = "the functions of an allocator are unsafe; each passes its arguments to the allocator of belljar"
+    reason = "the functions of an allocator are unsafe; each passes its arguments to the allocator of the system"
 )]
-// SAFETY: the allocator of belljar keeps the contract of `GlobalAlloc`. Counting accesses a cell that needs no memory and
+// SAFETY: the allocator of the system keeps the contract of `GlobalAlloc`. Counting accesses a cell that needs no memory and
 // no destructor.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the contract of this function, and `MiMalloc` has the same contract.
-        unsafe { MiMalloc.alloc(layout) }
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
+        unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the contract of this function, and `MiMalloc` has the same contract.
-        unsafe { MiMalloc.alloc_zeroed(layout) }
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
+        unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: the caller keeps the contract of this function, and `MiMalloc` has the same contract.
-        unsafe { MiMalloc.realloc(old, layout, size) }
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
+        unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of this function, and `MiMalloc` has the same contract.
-        unsafe { MiMalloc.dealloc(old, layout) }
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
+        unsafe { System.dealloc(old, layout) }
     }
 }
 

@@ -34,7 +34,7 @@ fn rules() -> RuleSet {
         let pattern = format!("belljar://{mount}/**").parse().expect("a pattern");
         Rule {
             origin: RuleOrigin::Allow(RuleNumber { number, line: None }),
-            who: Who { users: vec!["local".to_owned()], ..Who::default() },
+            who: Who { users: vec!["anonymous".to_owned()], ..Who::default() },
             resources: RuleResources::Patterns(vec![pattern]),
             actions: ActionSet::ALL,
             schedule: None,

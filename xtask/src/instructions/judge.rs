@@ -15,8 +15,8 @@ const HEADER: &str = "\
 # The cost of one run of each hot path. `cargo xtask test` fails if a path costs more, and prints the paths that cost less.
 # `cargo xtask instructions --accept` writes the figures. People write the tolerances. The profile is `tested`, of Cargo.toml.
 #
-# program      instructions in belljar, its allocator, the engine and the guest
-# library      instructions in the C library: copying
+# program      instructions in belljar, the engine and the guest
+# library      instructions in the C library: allocation and copying
 # allocations  number of allocations; exact
 # bytes        bytes allocated
 # tolerance    allowed difference in percent, for all figures but the allocations
