@@ -3,6 +3,7 @@
 
 mod callgrind;
 mod judge;
+mod layers;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,7 +64,7 @@ pub(crate) fn check(shell: &Shell) -> Result<String> {
         judged = judge::judge(&expected, &found);
     }
     println!("{}", judged.table);
-    println!("{}", judge::features(&found));
+    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps(shell))?);
     if !judged.cheaper.is_empty() {
         println!("lower than expected (`{ACCEPT}` keeps the gain):\n{}\n", judged.cheaper.join("\n"));
     }
@@ -82,7 +83,7 @@ fn accept(shell: &Shell) -> Result<()> {
     let path = file(shell);
     let before = read(&path).unwrap_or_default();
     println!("{}", judge::judge(&before, &found).table);
-    println!("{}", judge::features(&found));
+    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps(shell))?);
     let text = before.accepting(&found).to_text()?;
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("written: {}", path.display());
