@@ -17,6 +17,7 @@ pub mod cursor;
 mod detached_peer;
 pub mod encode;
 mod encode_reading;
+mod era;
 pub mod exchange;
 pub mod fault;
 mod handler;

@@ -12,7 +12,8 @@ use rmcp::model::{
 };
 
 use super::consent::{self, CONSENT_KEY, can_answer};
-use super::context::{Era, RequestContext};
+use super::context::RequestContext;
+use super::era::Era;
 use super::{fault, identity};
 use crate::gateway::asking::{AskInput, ProviderQuestions};
 use crate::model::error::PROVIDER_SAYS;

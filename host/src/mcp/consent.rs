@@ -8,7 +8,8 @@ use rmcp::model::{
 
 use serde_json::Value;
 
-use super::context::{Era, RequestContext};
+use super::context::RequestContext;
+use super::era::Era;
 use super::{fault, identity};
 use crate::gateway::consent::{ConsentAnswer, ConsentInput, ConsentQuestion, QuestionStateError};
 pub(super) use crate::interfaces::asking::CONSENT_KEY;

@@ -6,7 +6,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use super::context::Era;
+use super::era::Era;
 use super::{bodies, identity};
 use crate::catalog::{Mount, Notice};
 use crate::gateway::ListPage;

@@ -148,7 +148,7 @@ mod tests {
     use rmcp::model::{ServerJsonRpcMessage, ServerResult};
     use serde_json::Value;
 
-    use super::super::context::Era;
+    use super::super::era::Era;
     use super::*;
     use crate::model::part::{Positions, Range, Unit};
     use crate::model::{Limits, MountName};

@@ -11,8 +11,9 @@ use rmcp::model::{ErrorData, ProtocolVersion, RequestId};
 use rmcp::service::{Peer, RequestContext as RmcpContext};
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Era, RequestContext, is_since};
+use super::context::RequestContext;
 use super::cursor::Cursors;
+use super::era::{Era, is_since};
 use super::exchange::Exchange;
 use super::fault;
 use super::outbox::Outbox;

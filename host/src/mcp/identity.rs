@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use rmcp::model::{Implementation, MetaObject, ProtocolVersion};
 use serde_json::{Value, json};
 
-use super::context::Era;
+use super::era::Era;
 
 /// The revisions that belljar supports, oldest first. 2025-03-26 is missing: its servers must accept batches, and a
 /// batch multiplies the cost of one message.

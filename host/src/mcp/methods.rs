@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext as RmcpContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
-use super::context::Era;
+use super::era::Era;
 use super::exchange::Exchange;
 use super::handler::Handler;
 use super::{fault, identity};

@@ -8,7 +8,8 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use super::context::{Era, RequestContext};
+use super::context::RequestContext;
+use super::era::Era;
 use super::handler::Handler;
 use super::progress::with_progress;
 use super::{asking, blocks, consent, convert, fault, identity};

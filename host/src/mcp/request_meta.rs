@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, RequestContext as RmcpContext};
 
-use super::context::{Era, STATELESS};
+use super::era::{Era, STATELESS};
 use crate::model::text;
 
 /// Characters of the name and version of a client.

@@ -21,7 +21,7 @@ use rmcp::service::{NotificationContext, Peer, RequestContext as RmcpContext, Se
 use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
-use super::context::Era;
+use super::era::Era;
 use super::fault;
 use super::handler::Handler;
 use super::session::NotificationTask;
