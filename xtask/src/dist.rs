@@ -28,6 +28,10 @@ const STRIP: &str = "profile.dist.strip=\"symbols\"";
 /// request for a static program of this kind.
 const RANDOM_ADDRESSES: &str = "-Clink-arg=-pie";
 
+/// The flags of the C compiler that keep the time of the build out of the program. mimalloc would contain it, and Zig refuses
+/// that.
+const NO_DATES: [&str; 3] = ["-Wno-builtin-macro-redefined", "-D__DATE__=\"-\"", "-D__TIME__=\"-\""];
+
 /// The options.
 #[derive(Debug, Default, PartialEq)]
 struct Options {
@@ -198,7 +202,7 @@ fn set_flags(shell: &Shell, directory: &Path, more: &[String], cargo: &mut Comma
     rust.extend(more.iter().cloned());
     // The separator of the encoded flags allows spaces in paths.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));
-    cargo.env("CFLAGS", flags("-ffile-prefix-map").join(" "));
+    cargo.env("CFLAGS", [&flags("-ffile-prefix-map")[..], &NO_DATES.map(str::to_owned)].concat().join(" "));
     Ok(())
 }
 

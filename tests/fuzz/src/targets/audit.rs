@@ -39,7 +39,9 @@ pub(super) fn audit(bytes: &[u8]) {
         },
         ..Event::new(caller, "read", Err(ReadError::Internal(error.clone()).into()))
     };
-    let line = record.to_line();
+    let mut line = Vec::new();
+    record.write_line(&mut line);
+    let line = String::from_utf8(line).unwrap_or_else(|why| panic!("{why}"));
     assert!(!line.bytes().any(|b| b < b' '), "more than one line, or a control character: {line:?}");
     let read: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line:?}"));
     assert_eq!(read["caller"]["client"], client);
