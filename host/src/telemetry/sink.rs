@@ -36,6 +36,9 @@ const STALLED_AFTER: Duration = Duration::from_secs(1);
 /// call. A power failure or `kill -9` can lose the events of this time.
 const GATHER_TIME: Duration = Duration::from_millis(10);
 
+/// Events for which the queue keeps room when it is empty.
+const KEPT_ROOM: usize = 128;
+
 /// Pause before the next write to a stream that would block.
 const BLOCKED_PAUSE: Duration = Duration::from_millis(10);
 
@@ -363,9 +366,9 @@ enum BatchOutcome {
 
 impl Writer<'_> {
     fn run(mut self, mut format: impl LineFormat) {
-        let mut lines = Vec::new();
+        let (mut lines, mut events) = (Vec::new(), Vec::new());
         loop {
-            let (events, missing) = self.gather();
+            let missing = self.gather(&mut events);
             if events.is_empty() && missing == 0 {
                 break;
             }
@@ -376,7 +379,8 @@ impl Writer<'_> {
                     lines.push(b'\n');
                 }
             }
-            drop(events);
+            events.clear();
+            events.shrink_to(KEPT_ROOM);
             // These were lost while the queue was full of the events above.
             if missing > 0 {
                 format.lost(missing, &mut lines);
@@ -394,9 +398,9 @@ impl Writer<'_> {
         self.queue.ended.notify_all();
     }
 
-    /// Waits for events. Returns those that came within [`GATHER_TIME`], and the number of events that were lost after
-    /// them. No event and no loss means that the queue is closed and empty.
-    fn gather(&self) -> (Vec<Event>, u64) {
+    /// Waits for events. Gives those that came within [`GATHER_TIME`] in `events`, which is empty before, and returns the
+    /// number of events that were lost after them. No event and no loss means that the queue is closed and empty.
+    fn gather(&self, events: &mut Vec<Event>) -> u64 {
         let mut state = self.queue.lock();
         state.writing = 0;
         while state.events.is_empty() && state.lost == 0 && !state.is_closed {
@@ -407,7 +411,8 @@ impl Writer<'_> {
             std::thread::sleep(GATHER_TIME);
             state = self.queue.lock();
         }
-        let events = std::mem::take(&mut state.events);
+        // The room of the events before is used again, so that a request need not make any.
+        std::mem::swap(&mut state.events, events);
         state.writing = events.len();
         state.bytes = 0;
         state.progress = Instant::now();
@@ -415,7 +420,7 @@ impl Writer<'_> {
         self.queue.is_full.store(false, Ordering::Relaxed);
         drop(state);
         self.queue.has_room.notify_waiters();
-        (events, lost)
+        lost
     }
 
     /// Writes all lines, and retries until they are written or the queue is closed.
