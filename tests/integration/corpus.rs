@@ -5,8 +5,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
-use belljar_tests::{Client, Era, RpcError, Stdio, places};
+use belljar_tests::{Client, DEADLINE, Era, RpcError, Stdio, places};
 use serde_json::Value;
 
 use crate::providers::support;
@@ -47,7 +48,9 @@ pub(crate) fn compare(
     compare_reads(provider, config, |case, client| {
         let mount = case.mount.as_deref().unwrap_or(provider);
         // Some providers give up by the clock, and say so. On a busy machine they may do so for a file of any size.
-        let mut attempts = (0..10).map(|_| client.read(&format!("belljar://{mount}/{}", case.reference)));
+        let give_up = Instant::now() + DEADLINE;
+        let uri = format!("belljar://{mount}/{}", case.reference);
+        let mut attempts = std::iter::from_fn(|| (Instant::now() < give_up).then(|| client.read(&uri)));
         let is_late = |read: &Result<Value, RpcError>| {
             read.as_ref().is_err_and(|error| error.message.contains("takes longer than"))
         };
