@@ -120,12 +120,12 @@ fn build_installed(shell: &Shell) -> Result<()> {
         cargo
     };
     let counting = shell.target.join("counting");
-    let profile = profile::make(shell, &shell.target.join("plugins"), |flags| {
+    let flag = profile::make(shell, &shell.target.join("plugins"), |flags| {
         let mut cargo = build(flags, &counting);
         shell::run(cargo.args(profile::COUNTING).args(["--package", "belljar"]))?;
         Ok(counting.join("dist/belljar"))
     })?;
-    let mut cargo = build(&[profile::flag(&profile)], &shell.target);
+    let mut cargo = build(&[flag], &shell.target);
     for package in ["belljar", "belljar-join", "belljar-fetch", "belljar-benches"] {
         cargo.args(["--package", package]);
     }

@@ -142,10 +142,10 @@ fn compile(shell: &Shell, targets: &[&'static str], providers: &Path) -> Result<
         let flags = if target.starts_with(env::consts::ARCH) {
             output::line(&format!("compiling belljar for {target}, with counters"));
             let counting = directory.join("counting");
-            let profile = profile::make(shell, providers, |flags| {
+            let flag = profile::make(shell, providers, |flags| {
                 build(&counting, flags, &profile::COUNTING).map(|()| program(&counting, target))
             })?;
-            vec![profile::flag(&profile)]
+            vec![flag]
         } else {
             output::line(&format!("NOT PROFILED: the program for {target}; that needs a machine that runs it"));
             Vec::new()

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use self::callgrind::Dump;
+use self::callgrind::{Dump, median};
 use self::judge::{Counts, Figures};
 use crate::shell::{self, Shell};
 
@@ -53,18 +53,19 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
 /// Counts, and compares with the committed figures. Returns a note for the summary.
 pub(crate) fn check(shell: &Shell) -> Result<String> {
     let expected = read(&file(shell))?;
-    let mut found = count(shell, Waste::None)?;
+    let Counted { figures: mut found, mut dumps } = count(shell, Waste::None)?;
     let mut judged = judge::judge(&expected, &found);
     for _ in 1..COUNTS {
         if judged.wrong.is_empty() {
             break;
         }
         println!("counted again, because of:\n{}\n", judged.wrong.join("\n"));
-        found = judge::lower(&found, &count(shell, Waste::None)?);
+        let again = count(shell, Waste::None)?;
+        (found, dumps) = (judge::lower(&found, &again.figures), again.dumps);
         judged = judge::judge(&expected, &found);
     }
     println!("{}", judged.table);
-    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps(shell))?);
+    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps));
     if !judged.cheaper.is_empty() {
         println!("lower than expected (`{ACCEPT}` keeps the gain):\n{}\n", judged.cheaper.join("\n"));
     }
@@ -73,17 +74,17 @@ pub(crate) fn check(shell: &Shell) -> Result<String> {
     }
     let look = format!(
         "To see the function, run `callgrind_annotate FILE` on a file in {}.\nTo accept the new figures: {ACCEPT}",
-        dumps(shell).display()
+        directory(shell).display()
     );
     bail!("higher than expected:\n{}\n{look}", judged.wrong.join("\n"))
 }
 
 fn accept(shell: &Shell) -> Result<()> {
-    let found = count(shell, Waste::None)?;
+    let Counted { figures: found, dumps } = count(shell, Waste::None)?;
     let path = file(shell);
     let before = read(&path).unwrap_or_default();
     println!("{}", judge::judge(&before, &found).table);
-    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps(shell))?);
+    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps));
     let text = before.accepting(&found).to_text()?;
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("written: {}", path.display());
@@ -93,7 +94,7 @@ fn accept(shell: &Shell) -> Result<()> {
 /// Adds a copy of one kilobyte to every path, and fails unless the comparison finds each.
 pub(crate) fn prove(shell: &Shell) -> Result<String> {
     let expected = read(&file(shell))?;
-    let found = count(shell, Waste::Planted)?;
+    let found = count(shell, Waste::Planted)?.figures;
     let judged = judge::judge(&expected, &found);
     let is_told = |name: &str| judged.wrong.iter().any(|wrong| wrong.starts_with(&format!("{name}: ")));
     let missed: Vec<_> = found.iter().filter(|(name, _)| !is_told(name)).map(|(name, _)| name.as_str()).collect();
@@ -107,13 +108,24 @@ fn file(shell: &Shell) -> PathBuf {
     shell.root.join("tests/instructions/counts.toml")
 }
 
-fn dumps(shell: &Shell) -> PathBuf {
+/// The directory of the dumps.
+fn directory(shell: &Shell) -> PathBuf {
     shell.target.join("instructions")
 }
 
 fn read(path: &Path) -> Result<Counts> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     toml::from_str(&text).with_context(|| path.display().to_string())
+}
+
+/// The dumps of each path.
+type Dumps = BTreeMap<String, Vec<Dump>>;
+
+/// What one run of the program counted.
+struct Counted {
+    /// The median of each figure for each path, in the program's order.
+    figures: Vec<(String, Figures)>,
+    dumps: Dumps,
 }
 
 /// Extra work, added to each path.
@@ -124,39 +136,40 @@ enum Waste {
     Planted,
 }
 
-/// Builds the program and runs it under valgrind. Returns the median of each figure for each path, in the program's order.
-fn count(shell: &Shell, waste: Waste) -> Result<Vec<(String, Figures)>> {
+/// Builds the program and runs it under valgrind.
+fn count(shell: &Shell, waste: Waste) -> Result<Counted> {
     shell::run(shell.cargo(["build", "--quiet", "--package", "belljar-instructions"]).args(shell.profile()))?;
     let program = shell.built("instructions");
-    let dumps = dumps(shell);
-    if dumps.exists() {
-        fs::remove_dir_all(&dumps)?;
+    let directory = directory(shell);
+    if directory.exists() {
+        fs::remove_dir_all(&directory)?;
     }
-    fs::create_dir_all(&dumps)?;
+    fs::create_dir_all(&directory)?;
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--quiet", "--error-exitcode=9", "--instr-atstart=no"]);
     // One file for each thread. Only the first thread is compared: the others depend on the clock.
     valgrind.args(["--separate-threads=yes", "--compress-strings=no", "--compress-pos=no"]);
-    valgrind.arg(format!("--callgrind-out-file={}", dumps.join("counted").display()));
+    valgrind.arg(format!("--callgrind-out-file={}", directory.join("counted").display()));
     valgrind.arg(&program).arg(shell.target.join("guests/guest_sized.wasm"));
     valgrind.args((waste == Waste::Planted).then_some("planted"));
     // Environment variables could choose another allocator or other copying routines.
     valgrind.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    let output = shell::capture(valgrind.current_dir(&dumps)).context("the counted program failed")?;
-    let mut counted: BTreeMap<String, Vec<Dump>> = BTreeMap::new();
-    for entry in fs::read_dir(&dumps)? {
+    let output = shell::capture(valgrind.current_dir(&directory)).context("the counted program failed")?;
+    let mut dumps = Dumps::new();
+    for entry in fs::read_dir(&directory)? {
         let dump = callgrind::parse(&fs::read_to_string(entry?.path())?, |object| {
             object == MADE || Path::new(object) == program
         });
         if let Some(dump) = dump.filter(|dump| dump.thread == 1) {
-            counted.entry(dump.title.clone()).or_default().push(dump);
+            dumps.entry(dump.title.clone()).or_default().push(dump);
         }
     }
-    output.lines().map(|line| figures(line, &counted)).collect()
+    let figures = output.lines().map(|line| figures(line, &dumps)).collect::<Result<_>>()?;
+    Ok(Counted { figures, dumps })
 }
 
 /// The figures of a path: allocations as the program printed them, instructions as valgrind counted them.
-fn figures(line: &str, counted: &BTreeMap<String, Vec<Dump>>) -> Result<(String, Figures)> {
+fn figures(line: &str, counted: &Dumps) -> Result<(String, Figures)> {
     let fields: Vec<_> = line.split('\t').collect();
     let [name, allocations, bytes] = fields.as_slice() else {
         bail!("unexpected line of the counted program: \"{line}\"")
@@ -171,19 +184,14 @@ fn figures(line: &str, counted: &BTreeMap<String, Vec<Dump>>) -> Result<(String,
     Ok(((*name).to_owned(), figures))
 }
 
-fn median(all: impl Iterator<Item = u64>) -> u64 {
-    let mut all: Vec<_> = all.collect();
-    all.sort_unstable();
-    all.get(all.len() / 2).copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_path_has_the_median_of_its_counts() {
-        let dump = |program, library| Dump { title: "a, b".to_owned(), thread: 1, program, library };
+        let calls = BTreeMap::new;
+        let dump = |program, library| Dump { title: "a, b".to_owned(), thread: 1, program, library, calls: calls() };
         let counted = [("a, b".to_owned(), vec![dump(101, 7), dump(100, 5), dump(102, 6)])].into();
         let (name, found) = figures("a, b\t12\t345", &counted).unwrap();
         assert_eq!(name, "a, b");

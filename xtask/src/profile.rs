@@ -21,8 +21,8 @@ pub(crate) const COUNTING: [&str; 4] =
     ["--config", "profile.dist.lto=\"off\"", "--config", "profile.dist.codegen-units=16"];
 
 /// Makes the profile. `compile` compiles belljar of profile `dist` with these flags of rustc, and returns the path of the
-/// program; this machine must be able to run it. Returns the path of the profile. Its counts fit only programs of the same
-/// target.
+/// program; this machine must be able to run it. Returns the flag of rustc that compiles with the profile. Its counts fit only
+/// programs of the same target.
 ///
 /// # Errors
 /// The program is not compiled, or reads nothing.
@@ -30,7 +30,7 @@ pub(crate) fn make(
     shell: &Shell,
     providers: &Path,
     compile: impl FnOnce(&[String]) -> Result<PathBuf>,
-) -> Result<PathBuf> {
+) -> Result<String> {
     let place = shell.target.join("profile");
     let counts = place.join("counts");
     let _ = fs::remove_dir_all(&place);
@@ -40,17 +40,13 @@ pub(crate) fn make(
     let program = compile(&flags)?;
     output::line("reading with the program that counts");
     reads::run(&program, providers, &place.join("site"))?;
-    let found = fs::read_dir(&counts)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let found: Vec<_> = found.filter(|path| path.metadata().is_ok_and(|file| file.len() > 0)).collect();
+    let found: Vec<_> = fs::read_dir(&counts)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     if found.is_empty() {
         bail!("the program counted nothing: \"{}\" is empty", counts.display());
     }
     let profile = place.join("belljar.profdata");
-    shell::run(Command::new(merge).args(["merge", "-sparse", "-o"]).arg(&profile).args(found))?;
-    Ok(profile)
-}
-
-/// The flag of rustc that compiles with this profile.
-pub(crate) fn flag(profile: &Path) -> String {
-    format!("-Cprofile-use={}", profile.display())
+    // A worker that was killed while it wrote leaves a file that is not whole.
+    let merged = ["merge", "-sparse", "-failure-mode=all", "-o"];
+    shell::run(Command::new(merge).args(merged).arg(&profile).args(found))?;
+    Ok(format!("-Cprofile-use={}", profile.display()))
 }

@@ -21,7 +21,7 @@ const BUDGET_FROM: usize = 256 << 10;
 /// Room for what an answer has besides its bodies, in bytes. Most answers fit.
 const ENVELOPE_CAPACITY: usize = 768;
 
-/// Encodes the answer to request `id`, without a line break.
+/// Encodes the answer to request `id`, without a line break. `bytes`: the size of the bodies in the message, without escapes.
 ///
 /// A large message reserves its memory in `budget`. If the budget is spent, the answer is a busy error: escapes can
 /// make a text six times as long.
@@ -29,9 +29,9 @@ pub(super) fn answer(
     reading: Reading,
     (mount, scope): (&Mount, CacheScope),
     id: &RequestId,
+    bytes: usize,
     budget: &Arc<MemoryBudget>,
 ) -> Vec<u8> {
-    let bytes = convert::encoded_len(&reading);
     let reservation = (bytes > BUDGET_FROM).then(|| budget.reserve(bytes as u64));
     let mut out = BudgetedBuffer { out: Vec::new(), reservation };
     let room = out.reserve(ENVELOPE_CAPACITY + bytes + bytes / 16);
@@ -175,7 +175,8 @@ mod tests {
     }
 
     fn check(reading: &Reading, scope: CacheScope, id: &RequestId) {
-        let own = answer(reading.clone(), (&mount(), scope), id, &MemoryBudget::new(1 << 30));
+        let bytes = convert::encoded_len(reading);
+        let own = answer(reading.clone(), (&mount(), scope), id, bytes, &MemoryBudget::new(1 << 30));
         let expected = by_rmcp(reading.clone(), scope, id);
         assert!(
             own == expected,
@@ -217,7 +218,8 @@ mod tests {
         let budget = MemoryBudget::new(5 << 20);
         let encoded = |text: &str| -> Value {
             let reading = reading(vec![contents("belljar://m/x", Body::Text(text.to_owned()))]);
-            serde_json::from_slice(&answer(reading, (&mount(), CacheScope::Private), &ID, &budget)).unwrap()
+            let bytes = convert::encoded_len(&reading);
+            serde_json::from_slice(&answer(reading, (&mount(), CacheScope::Private), &ID, bytes, &budget)).unwrap()
         };
         let is_given = |text: &str| {
             let encoded = encoded(text);

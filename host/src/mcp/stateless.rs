@@ -193,7 +193,7 @@ impl Handler {
         match context.end(answer) {
             Ok(Answer::Reading(ServedReading { reading, mount, scope, mut cost })) => {
                 let bytes = convert::encoded_len(&reading);
-                let encode = || encode_reading::answer(reading, (&mount, scope), &id, self.budget());
+                let encode = || encode_reading::answer(reading, (&mount, scope), &id, bytes, self.budget());
                 EncodedAnswer { message: cost.charge(bytes, encode), error: None }
             }
             Ok(Answer::Result(result)) => {

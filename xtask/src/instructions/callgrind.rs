@@ -1,4 +1,7 @@
-//! Reads the output of callgrind: instructions, summed for the program and for the machine's libraries.
+//! Reads the output of callgrind: instructions, summed for the program and for the machine's libraries, and for the calls of each
+//! function.
+
+use std::collections::BTreeMap;
 
 /// The instructions of one thread between two client requests.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,6 +14,8 @@ pub(super) struct Dump {
     pub(super) program: u64,
     /// Instructions of the machine's libraries.
     pub(super) library: u64,
+    /// Instructions of all calls of each function, with what it calls.
+    pub(super) calls: BTreeMap<String, u64>,
 }
 
 /// Parses a dump. `None` if the program did not request this dump. `is_program` is true for an object file of the program.
@@ -18,24 +23,33 @@ pub(super) fn parse(text: &str, is_program: impl Fn(&str) -> bool) -> Option<Dum
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     let title = field("desc: Trigger: Client Request: ")?.to_owned();
     let thread = field("thread: ")?.trim().parse().ok()?;
-    let mut dump = Dump { title, thread, program: 0, library: 0 };
-    let (mut is_own, mut is_call) = (false, false);
+    let mut dump = Dump { title, thread, program: 0, library: 0, calls: BTreeMap::new() };
+    let (mut is_own, mut is_call, mut called) = (false, false, "");
     for line in text.lines() {
         if let Some(object) = line.strip_prefix("ob=") {
             is_own = is_program(object);
+        } else if let Some(function) = line.strip_prefix("cfn=") {
+            called = function;
         } else if line.starts_with("calls=") {
             // The next line has the inclusive cost of the called function. It is counted at that function.
             is_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '*')) {
             let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<u64>().ok()).unwrap_or_default();
             match (std::mem::take(&mut is_call), is_own) {
-                (true, _) => {}
+                (true, _) => *dump.calls.entry(called.to_owned()).or_default() += cost,
                 (false, true) => dump.program += cost,
                 (false, false) => dump.library += cost,
             }
         }
     }
     Some(dump)
+}
+
+/// The median. 0 if there is nothing.
+pub(super) fn median(all: impl Iterator<Item = u64>) -> u64 {
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -84,7 +98,8 @@ totals: 1291
     #[test]
     fn a_called_function_is_counted_once() {
         let dump = parse(DUMP, |object| matches!(object, "/build/instructions" | "???")).unwrap();
-        assert_eq!(dump, Dump { title: "stdio, 1 KiB".to_owned(), thread: 1, program: 223, library: 1068 });
+        let calls = [("malloc".to_owned(), 1000)].into();
+        assert_eq!(dump, Dump { title: "stdio, 1 KiB".to_owned(), thread: 1, program: 223, library: 1068, calls });
         assert_eq!(dump.program + dump.library, 1291);
     }
 

@@ -19,8 +19,25 @@ const READS: usize = 1500;
 /// Bytes of the files that are read.
 const SIZES: [usize; 3] = [1 << 10, 4 << 10, 256 << 10];
 
-/// The zones that the provider `clock` is asked for.
-const ZONES: [&str; 4] = ["UTC", "Europe/Berlin", "Asia/Tokyo", "America/Lima"];
+/// The zones that the provider `clock` is asked for, one for each client.
+const ZONES: [&str; TOGETHER] = [
+    "UTC",
+    "Europe/Berlin",
+    "Asia/Tokyo",
+    "America/Lima",
+    "Africa/Cairo",
+    "Africa/Lagos",
+    "America/Chicago",
+    "America/New_York",
+    "Asia/Dubai",
+    "Asia/Kolkata",
+    "Asia/Seoul",
+    "Australia/Sydney",
+    "Europe/Madrid",
+    "Europe/Oslo",
+    "Europe/Rome",
+    "Pacific/Auckland",
+];
 
 /// Reads with `program`.
 ///
@@ -77,22 +94,17 @@ fn uri(place: usize, read: usize) -> String {
         0 => format!("belljar://notes/{place}-{}.txt", SIZES[2]),
         1..4 => format!("belljar://notes/{place}-{}.txt", SIZES[1]),
         4..12 => format!("belljar://notes/{place}-{}.txt", SIZES[0]),
-        _ => format!("belljar://clock/{}", ZONES[(place + read) % ZONES.len()]),
+        _ => format!("belljar://clock/{}", ZONES[place]),
     }
 }
 
 /// The requests of client `place`.
 fn requests(place: usize) -> impl Iterator<Item = Value> {
-    let others = [
-        ("resources/list", json!({})),
-        ("tools/list", json!({})),
-        ("resources/templates/list", json!({})),
-        ("server/discover", json!({})),
-    ];
+    let others = ["resources/list", "tools/list", "resources/templates/list", "server/discover"];
     (0..READS).map(move |read| {
         let id = read as u64 + 1;
         match others.get(read % 200) {
-            Some((method, params)) => Era::Stateless.message(id, method, params.clone()),
+            Some(method) => Era::Stateless.message(id, method, json!({})),
             None => Era::Stateless.message(id, "resources/read", json!({ "uri": uri(place, read) })),
         }
     })
