@@ -35,7 +35,8 @@ use crate::policy::Principal;
 /// A request whose `_meta` names revision 2026-07-28 and the client's capabilities.
 pub struct StatelessRequest {
     id: RequestId,
-    request: ClientRequest,
+    /// In a box, because it has half a kilobyte and is handed on by each layer.
+    request: Box<ClientRequest>,
     meta: Arc<RequestMeta>,
 }
 
@@ -70,21 +71,21 @@ struct ReadParams<'a> {
 }
 
 /// Parses the parameters of `resources/read`, as [`parse_params`] does. `cache` has the last `_meta` of the connection.
-fn parse_read(raw: &RawValue, cache: &MetaCache) -> Option<(ClientRequest, Arc<RequestMeta>)> {
+fn parse_read(raw: &RawValue, cache: &MetaCache) -> Option<(Box<ClientRequest>, Arc<RequestMeta>)> {
     let ReadParams { meta, uri, input_responses, request_state } = serde_json::from_str(raw.get()).ok()?;
     let mut params = ReadResourceRequestParams::new(uri);
     (params.input_responses, params.request_state) = (input_responses, request_state);
-    Some((ReadResourceRequest::new(params).into(), cache.parse(meta.get())?))
+    Some((Box::new(ReadResourceRequest::new(params).into()), cache.parse(meta.get())?))
 }
 
 /// Parses parameters into a request and their `_meta`. `None` if they do not have the shape of the method.
 fn parse_params<P: DeserializeOwned + RequestParamsMeta>(
     raw: &RawValue,
     request: fn(P) -> ClientRequest,
-) -> Option<(ClientRequest, Arc<RequestMeta>)> {
+) -> Option<(Box<ClientRequest>, Arc<RequestMeta>)> {
     let mut params: P = serde_json::from_str(raw.get()).ok()?;
     let meta = params.meta_mut().take()?;
-    Some((request(params), Arc::new(RequestMeta::of_stateless(&meta)?)))
+    Some((Box::new(request(params)), Arc::new(RequestMeta::of_stateless(&meta)?)))
 }
 
 impl StatelessRequest {
@@ -109,7 +110,7 @@ impl StatelessRequest {
             "server/discover" => {
                 let DiscoverParams { meta } = serde_json::from_str(raw.get()).ok()?;
                 let meta = Arc::new(RequestMeta::of_stateless(&meta)?);
-                (DiscoverRequest::new(DiscoverRequestParams {}).into(), meta)
+                (Box::new(DiscoverRequest::new(DiscoverRequestParams {}).into()), meta)
             }
             _ => return None,
         };
@@ -132,13 +133,13 @@ impl StatelessRequest {
 
     /// True if this calls a tool some of whose arguments must be repeated in HTTP headers, and that `principal` may call.
     pub fn has_parameter_headers(&self, handler: &Handler, principal: &Principal) -> bool {
-        let ClientRequest::CallToolRequest(call) = &self.request else { return false };
+        let ClientRequest::CallToolRequest(call) = &*self.request else { return false };
         handler.gateway.known_tool(principal, &call.params.name).is_some_and(|known| known.input.has_headers())
     }
 
     /// The URI of the resource or the name of the tool, which the HTTP header `Mcp-Name` repeats.
     pub fn name(&self) -> Option<&str> {
-        match &self.request {
+        match &*self.request {
             ClientRequest::ReadResourceRequest(read) => Some(&read.params.uri),
             ClientRequest::CallToolRequest(call) => Some(&call.params.name),
             ClientRequest::GetPromptRequest(get) => Some(&get.params.name),
@@ -181,7 +182,7 @@ impl Handler {
         let method = recorded_method(request.method());
         let meta = meta.or_of_session(peer);
         let context = self.request_context(&id, (peer, cancellation), meta, Some(exchange), method);
-        let answer = match request {
+        let answer = match *request {
             ClientRequest::ReadResourceRequest(read) => self.answer_read(read.params, &context).await,
             request => Box::pin(self.dispatch(request, &context)).await.map(Answer::from),
         };

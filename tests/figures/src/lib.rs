@@ -63,16 +63,59 @@ pub struct Record {
     pub missing: Vec<String>,
 }
 
-/// One run of all bench programs.
+/// One run of bench programs, with the figures of earlier runs that it did not measure again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The day, as 2026-11-22.
     pub date: String,
     /// The machine: model and number of processors, kernel. No host name.
     pub machine: BTreeMap<String, String>,
+    /// The earlier runs from which groups were kept, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierRun>,
     /// The figures.
     #[serde(flatten)]
     pub record: Record,
+}
+
+/// The groups that were kept from an earlier run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EarlierRun {
+    /// The day of that run.
+    pub date: String,
+    /// The machine of that run.
+    pub machine: BTreeMap<String, String>,
+    /// The names of the groups.
+    pub groups: Vec<String>,
+}
+
+impl Run {
+    /// Adds the groups of `before` that this run did not measure. All rows of a group are from one run. The groups keep the
+    /// order in which `before` has them.
+    pub fn keeping(self, before: Run) -> Run {
+        let is_kept = |group: &str| !self.record.rows.iter().any(|row| row.group == group);
+        let older = before.earlier.iter().flat_map(|run| &run.groups);
+        let own = before.record.groups().into_iter().filter(|group| !older.clone().any(|one| one == group));
+        let own = EarlierRun {
+            groups: own.map(str::to_owned).collect(),
+            date: before.date.clone(),
+            machine: before.machine.clone(),
+        };
+        let mut earlier: Vec<EarlierRun> = [own].into_iter().chain(before.earlier.iter().cloned()).collect();
+        earlier.iter_mut().for_each(|run| run.groups.retain(|group| is_kept(group)));
+        earlier.retain(|run| !run.groups.is_empty());
+        let mut record = Record { rows: Vec::new(), ..self.record.clone() };
+        for group in before.record.groups() {
+            let source = if is_kept(group) { &before.record } else { &self.record };
+            record.rows.extend(source.group(group).cloned());
+        }
+        let is_new = |row: &&Row| before.record.group(&row.group).next().is_none();
+        record.rows.extend(self.record.rows.iter().filter(is_new).cloned());
+        for (program, version) in before.record.versions {
+            record.versions.entry(program).or_insert(version);
+        }
+        Run { earlier, record, ..self }
+    }
 }
 
 /// The quantile `share` of `values`, from 0 to 1. NaN if `values` is empty.
@@ -250,7 +293,7 @@ mod tests {
         record.row("a", "b", "us", &[1.0, 123.456, 2.0]).note("c");
         record.row("a", "one", "ms", &[0.000_123_456]);
         record.version("wasmtime", "48.0.8");
-        let run = Run { date: "2026-11-22".to_owned(), machine: BTreeMap::new(), record };
+        let run = Run { date: "2026-11-22".to_owned(), record, ..Run::default() };
         let file = env::temp_dir().join(format!("belljar-figures-{}.json", std::process::id()));
         write(&file, &run).unwrap();
         let text = fs::read_to_string(&file).unwrap();
@@ -262,6 +305,25 @@ mod tests {
         assert!(text.contains("\"rounds\": [1.0, 123.5, 2.0]"), "{text}");
         let row = back.record.find("a", "b").unwrap();
         assert_eq!((row.median, row.low, row.high), (2.0, 2.0, 123.5));
+    }
+
+    #[test]
+    fn groups_that_were_not_measured_again_are_kept_with_their_date() {
+        let run = |date: &str, rows: &[(&str, f64)]| {
+            let mut record = Record::new();
+            for (group, figure) in rows {
+                record.row(group, "own", "us", &[*figure]);
+            }
+            Run { date: date.to_owned(), record, ..Run::default() }
+        };
+        let first = run("2026-11-22", &[("a", 1.0), ("b", 1.0), ("c", 1.0)]);
+        let second = run("2026-11-23", &[("b", 2.0), ("d", 2.0)]).keeping(first);
+        let third = run("2026-11-24", &[("d", 3.0), ("c", 3.0)]).keeping(second);
+        let figures: Vec<_> = third.record.rows.iter().map(|row| (row.group.as_str(), row.median)).collect();
+        assert_eq!(figures, [("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 3.0)]);
+        let earlier: Vec<_> = third.earlier.iter().map(|run| (run.date.as_str(), run.groups.join(","))).collect();
+        assert_eq!(earlier, [("2026-11-23", "b".to_owned()), ("2026-11-22", "a".to_owned())]);
+        assert_eq!(third.date, "2026-11-24");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Tables of figures in Markdown: a table for each group, and one table of all servers.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::verdict::{names, verdicts};
-use crate::{Record, Row, Run, Spread};
+use crate::{EarlierRun, Record, Row, Run, Spread};
 
 /// The lines before and after the generated part of a page.
 pub const MARKS: [&str; 2] =
@@ -13,7 +14,7 @@ pub const MARKS: [&str; 2] =
 pub type Part = fn(&Run) -> String;
 
 /// The pages with figures, as paths from the repository's root, each with the function that generates its part.
-pub const PAGES: [(&str, Part); 2] = [("docs/measurements/performance.md", page), ("README.md", sentence)];
+pub const PAGES: [(&str, Part); 2] = [("docs/measurements/performance.md", page), ("README.md", summary)];
 
 /// Formats a figure: two decimal places below 10, one below 100, and none above.
 pub fn number(value: f64) -> String {
@@ -101,10 +102,18 @@ pub fn verdict(record: &Record) -> String {
 
 /// The date, the machine and the versions of a run.
 pub fn provenance(run: &Run) -> String {
-    let machine: Vec<String> = run.machine.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    let machine = |of: &BTreeMap<String, String>| {
+        of.iter().map(|(key, value)| format!("{key}: {value}")).collect::<Vec<_>>().join("; ")
+    };
     let versions: Vec<String> =
         run.record.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
-    let mut text = format!("Run of {}. {}.\n\n{}.\n", run.date, machine.join("; "), versions.join(", "));
+    let mut text = format!("Run of {}. {}.\n\n{}.\n", run.date, machine(&run.machine), versions.join(", "));
+    if !run.earlier.is_empty() {
+        text.push_str("\nThese groups were not measured again. They are of earlier runs:\n\n");
+    }
+    for EarlierRun { date, machine: of, groups } in &run.earlier {
+        let _ = writeln!(text, "- of {date} ({}): {}", machine(of), groups.join("; "));
+    }
     for missing in &run.record.missing {
         let _ = writeln!(text, "\n**Missing: {missing}.**");
     }
@@ -135,20 +144,28 @@ pub fn page(run: &Run) -> String {
     text
 }
 
-/// The sentence of the README, with three figures of one read. Empty if the run has no row of belljar.
-pub fn sentence(run: &Run) -> String {
-    const GROUP: &str = "HTTP, 1 KiB text";
-    let with_workers = run.record.find(GROUP, names::BELLJAR).map(|row| (row, ""));
-    let without = || run.record.find(GROUP, names::UNISOLATED).map(|row| (row, ", with `isolation = \"none\"`"));
-    let Some((ours, how)) = with_workers.or_else(without) else { return String::new() };
-    let times = |name| run.record.find(GROUP, name).map_or("-".to_owned(), |row| number(row.over(ours).value) + "x");
-    format!(
-        "One HTTP read of 1 KiB, in a fresh sandbox{how}, takes {} us of processor time; FastMCP takes {} as much, \
-         server-everything {}.\n",
-        number(ours.median),
-        times(names::FASTMCP),
-        times(names::EVERYTHING)
-    )
+/// The groups of the README's table, each with its name there.
+const SUMMARY: [(&str, &str); 4] = [
+    ("HTTP, 1 KiB text", "HTTP"),
+    ("HTTP, 1 KiB text, 16 clients", "HTTP, 16 clients"),
+    ("stdio, 1 KiB text", "stdio"),
+    ("stdio, 1 KiB text, 16 in flight", "stdio, 16 in flight"),
+];
+
+/// The table of the README: a read of 1 KiB. Empty if the run has no row of belljar.
+pub fn summary(run: &Run) -> String {
+    let servers = [names::NATIVE, names::EVERYTHING, names::FASTMCP];
+    let mut text = String::new();
+    for (group, name) in SUMMARY {
+        let Some(ours) = run.record.find(group, names::BELLJAR) else { continue };
+        if text.is_empty() {
+            text = format!("| | belljar | {} |\n|---|---|---|---|---|\n", servers.join(" | "));
+        }
+        let times =
+            |server| run.record.find(group, server).map_or("-".to_owned(), |row| number(row.over(ours).value) + "x");
+        let _ = writeln!(text, "| {name} | {} us | {} |", number(ours.median), servers.map(times).join(" | "));
+    }
+    text
 }
 
 /// Replaces the part of `page` between the marks by `generated`. `None` if the marks are missing.
@@ -188,12 +205,22 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_three_figures() {
+    fn the_readme_has_a_short_table() {
         let run = Run { record: record(), ..Run::default() };
-        let expected = "One HTTP read of 1 KiB, in a fresh sandbox, takes 110 us of processor time; FastMCP takes 10.0x as \
-                        much, server-everything -.\n";
-        assert_eq!(sentence(&run), expected);
-        assert_eq!(sentence(&Run::default()), "");
+        let expected = "| | belljar | rmcp, no sandbox | server-everything | FastMCP |\n|---|---|---|---|---|\n\
+                        | HTTP | 110 us | - | - | 10.0x |\n";
+        assert_eq!(summary(&run), expected);
+        assert_eq!(summary(&Run::default()), "");
+    }
+
+    #[test]
+    fn groups_of_an_earlier_run_are_named() {
+        let before = Run { date: "2026-11-22".to_owned(), record: record(), ..Run::default() };
+        let mut new = Run { date: "2026-11-23".to_owned(), ..Run::default() };
+        new.record.row("HTTP, 1 KiB text", "belljar", "us", &[100.0]);
+        let text = provenance(&new.keeping(before));
+        assert!(text.contains("Run of 2026-11-23") && text.contains("- of 2026-11-22"), "{text}");
+        assert!(text.contains("one process") && !text.contains("HTTP, 1 KiB text"), "{text}");
     }
 
     #[test]

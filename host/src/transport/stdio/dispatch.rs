@@ -42,15 +42,16 @@ where
     }
 
     /// Begins to answer a stateless request.
-    fn begin(&mut self, request: Box<StatelessRequest>, handle: RequestHandle) {
+    fn begin(&mut self, request: StatelessRequest, handle: RequestHandle) {
         let Some(peer) = self.peer.get().cloned() else { return };
         let RequestHandle { cancellation, exchange } = handle;
         let (output, outbox) = (Arc::clone(&self.lines.output), Arc::clone(&self.lines.outbox));
         let (pending, handler) = (Arc::clone(&self.lines.pending), self.handler.clone());
         let is_alone = self.inline_answer.is_none() && self.lines.is_buffer_empty();
-        let work = async move {
+        // Boxed, because tokio copies the future of a task several times.
+        let work = Box::pin(async move {
             let id = request.id().clone();
-            let line = handler.answer(*request, &peer, &exchange, &cancellation).await.message;
+            let line = handler.answer(request, &peer, &exchange, &cancellation).await.message;
             // A cancelled request is not answered, and another one may have its id by now.
             if !cancellation.is_cancelled() {
                 let _writing = pending.begin_writing(&id);
@@ -58,9 +59,9 @@ where
                     tracing::debug!("standard output: {error}");
                 }
             }
-        };
+        });
         if is_alone {
-            self.inline_answer = Some(Box::pin(work));
+            self.inline_answer = Some(work);
         } else {
             self.answer_tasks.spawn(work);
         }

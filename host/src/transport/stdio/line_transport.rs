@@ -58,7 +58,7 @@ pub(super) enum NextInput {
     /// A message for rmcp.
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     /// A stateless request for the fast path.
-    Stateless(Box<StatelessRequest>, RequestHandle),
+    Stateless(StatelessRequest, RequestHandle),
     /// The end of the input.
     End,
 }
@@ -201,7 +201,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
                     let next = match request {
                         Some(request) => self
                             .track_request((request.id(), request.request()), line.len())
-                            .map(|handle| NextInput::Stateless(Box::new(request), handle)),
+                            .map(|handle| NextInput::Stateless(request, handle)),
                         None => match parse(&line) {
                             Ok(Some(mut message)) => {
                                 self.track(&mut message, line.len()).map(|()| NextInput::Message(Box::new(message)))

@@ -179,6 +179,9 @@ func newLimits(request *http.Request) (witTypes.Option[*wasi.RequestOptions], er
 }
 
 func late(request *http.Request, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return belljar.Unavailable("no answer from %s: it took too long", shown(request))
+	}
 	return belljar.Unavailable("no answer from %s: %v", shown(request), err)
 }
 
