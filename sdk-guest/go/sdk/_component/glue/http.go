@@ -4,6 +4,7 @@ package glue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
