@@ -124,7 +124,7 @@ fn build_installed(shell: &Shell) -> Result<()> {
         cargo
     };
     let counting = shell.target.join("counting");
-    let flag = profile::make(shell, &shell.target.join("plugins"), |flags| {
+    let flag = profile::make(shell, &counting.join("profile"), &shell.target.join("plugins"), |flags| {
         let mut cargo = build(flags, &counting);
         shell::run(cargo.args(profile::COUNTING).args(["--package", "belljar"]))?;
         Ok(counting.join("dist/belljar"))

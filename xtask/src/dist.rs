@@ -142,7 +142,7 @@ fn compile(shell: &Shell, targets: &[&'static str], providers: &Path) -> Result<
         let flags = if target.starts_with(env::consts::ARCH) {
             output::line(&format!("compiling belljar for {target}, with counters"));
             let counting = directory.join("counting");
-            let flag = profile::make(shell, providers, |flags| {
+            let flag = profile::make(shell, &counting.join("profile"), providers, |flags| {
                 build(&counting, flags, &profile::COUNTING).map(|()| program(&counting, target))
             })?;
             vec![flag]
