@@ -27,24 +27,14 @@ pub struct CpuTimer {
 impl CpuTimer {
     /// Starts a timer for work on `bytes`.
     pub fn start(bytes: usize) -> Self {
-        Self::start_at(Instant::now(), bytes)
-    }
-
-    /// [`CpuTimer::start`] at a time that was read just now.
-    pub fn start_at(began: Instant, bytes: usize) -> Self {
-        Self { began, thread: (bytes >= CPU_CLOCK_MIN).then(thread_time) }
+        Self { began: Instant::now(), thread: (bytes >= CPU_CLOCK_MIN).then(thread_time) }
     }
 
     /// The processor time since the start.
     pub fn elapsed(&self) -> Duration {
-        self.elapsed_at(Instant::now())
-    }
-
-    /// [`CpuTimer::elapsed`] at a time that was read just now.
-    pub fn elapsed_at(&self, now: Instant) -> Duration {
         match self.thread {
             Some(before) => thread_time().saturating_sub(before),
-            None => now.saturating_duration_since(self.began),
+            None => self.began.elapsed(),
         }
     }
 }

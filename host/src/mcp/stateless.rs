@@ -71,21 +71,21 @@ struct ReadParams<'a> {
 }
 
 /// Parses the parameters of `resources/read`, as [`parse_params`] does. `cache` has the last `_meta` of the connection.
-fn parse_read(raw: &RawValue, cache: &MetaCache) -> Option<(Box<ClientRequest>, Arc<RequestMeta>)> {
+fn parse_read(raw: &RawValue, cache: &MetaCache) -> Option<(ClientRequest, Arc<RequestMeta>)> {
     let ReadParams { meta, uri, input_responses, request_state } = serde_json::from_str(raw.get()).ok()?;
     let mut params = ReadResourceRequestParams::new(uri);
     (params.input_responses, params.request_state) = (input_responses, request_state);
-    Some((Box::new(ReadResourceRequest::new(params).into()), cache.parse(meta.get())?))
+    Some((ReadResourceRequest::new(params).into(), cache.parse(meta.get())?))
 }
 
 /// Parses parameters into a request and their `_meta`. `None` if they do not have the shape of the method.
 fn parse_params<P: DeserializeOwned + RequestParamsMeta>(
     raw: &RawValue,
     request: fn(P) -> ClientRequest,
-) -> Option<(Box<ClientRequest>, Arc<RequestMeta>)> {
+) -> Option<(ClientRequest, Arc<RequestMeta>)> {
     let mut params: P = serde_json::from_str(raw.get()).ok()?;
     let meta = params.meta_mut().take()?;
-    Some((Box::new(request(params)), Arc::new(RequestMeta::of_stateless(&meta)?)))
+    Some((request(params), Arc::new(RequestMeta::of_stateless(&meta)?)))
 }
 
 impl StatelessRequest {
@@ -110,7 +110,7 @@ impl StatelessRequest {
             "server/discover" => {
                 let DiscoverParams { meta } = serde_json::from_str(raw.get()).ok()?;
                 let meta = Arc::new(RequestMeta::of_stateless(&meta)?);
-                (Box::new(DiscoverRequest::new(DiscoverRequestParams {}).into()), meta)
+                (DiscoverRequest::new(DiscoverRequestParams {}).into(), meta)
             }
             _ => return None,
         };
@@ -118,7 +118,7 @@ impl StatelessRequest {
         if matches!(method, "tools/call" | "prompts/get") && meta.progress_token.is_some() {
             return None;
         }
-        (jsonrpc == "2.0").then_some(Self { id, request, meta })
+        (jsonrpc == "2.0").then(|| Self { id, request: Box::new(request), meta })
     }
 
     /// The JSON-RPC id.

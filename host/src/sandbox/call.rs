@@ -114,7 +114,6 @@ pub(super) async fn run(
 
     // The epoch stops a guest that computes; this timer stops a guest that sleeps or waits.
     let mut cpu = Duration::ZERO;
-    let mut last_polled = started;
     let mut pause: Option<Pin<Box<Sleep>>> = None;
     let ended = {
         let mut call = pin!(mount.exports.call(store, request));
@@ -130,7 +129,6 @@ pub(super) async fn run(
             let own_before = thread_time();
             let polled = call.as_mut().poll(cx);
             let now = Instant::now();
-            last_polled = now;
             let spent = thread_time().saturating_sub(own_before);
             cpu += spent;
             record.cpu_used(cpu);
@@ -151,10 +149,10 @@ pub(super) async fn run(
         timeout_at(deadline, metered).await
     };
 
-    let timer = match &ended {
-        Ok(Ok(Ok(Ok(reply)))) => CpuTimer::start_at(last_polled, reply.bytes()),
-        _ => CpuTimer::start(0),
-    };
+    let timer = CpuTimer::start(match &ended {
+        Ok(Ok(Ok(Ok(reply)))) => reply.bytes(),
+        _ => 0,
+    });
     let store = &recorder.store;
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
     let memory = store.data().account.peak();
@@ -179,13 +177,12 @@ pub(super) async fn run(
     }
     let bytes = result.as_ref().map_or(0, |reply| reply.bytes() as u64);
     // The host's work on a result is charged to the mount.
-    let now = Instant::now();
-    let own = timer.elapsed_at(now);
+    let own = timer.elapsed();
     cpu += own;
-    permit.charge_cpu(now, own);
+    permit.charge_cpu(Instant::now(), own);
     Outcome {
         result,
-        usage: Usage { queue: Duration::ZERO, fuel: used_fuel, time: now - started, cpu, memory, bytes },
+        usage: Usage { queue: Duration::ZERO, fuel: used_fuel, time: started.elapsed(), cpu, memory, bytes },
         decisions: record.take_decisions(),
     }
 }

@@ -93,7 +93,7 @@ impl Run {
     /// Adds the groups of `before` that this run did not measure. All rows of a group are from one run. The groups keep the
     /// order in which `before` has them.
     pub fn keeping(self, before: Run) -> Run {
-        let is_kept = |group: &str| !self.record.rows.iter().any(|row| row.group == group);
+        let is_kept = |group: &str| !self.record.has(group);
         let older = before.earlier.iter().flat_map(|run| &run.groups);
         let own = before.record.groups().into_iter().filter(|group| !older.clone().any(|one| one == group));
         let own = EarlierRun {
@@ -109,7 +109,7 @@ impl Run {
             let source = if is_kept(group) { &before.record } else { &self.record };
             record.rows.extend(source.group(group).cloned());
         }
-        let is_new = |row: &&Row| before.record.group(&row.group).next().is_none();
+        let is_new = |row: &&Row| !before.record.has(&row.group);
         record.rows.extend(self.record.rows.iter().filter(is_new).cloned());
         for (program, version) in before.record.versions {
             record.versions.entry(program).or_insert(version);
@@ -229,6 +229,10 @@ impl Record {
             }
         }
         all
+    }
+
+    fn has(&self, group: &str) -> bool {
+        self.rows.iter().any(|row| row.group == group)
     }
 
     /// The rows of a group.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::verdict::{names, verdicts};
+use crate::verdict::{HTTP_16, STDIO_16, names, verdicts};
 use crate::{EarlierRun, Record, Row, Run, Spread};
 
 /// The lines before and after the generated part of a page.
@@ -147,9 +147,9 @@ pub fn page(run: &Run) -> String {
 /// The groups of the README's table, each with its name there.
 const SUMMARY: [(&str, &str); 4] = [
     ("HTTP, 1 KiB text", "HTTP"),
-    ("HTTP, 1 KiB text, 16 clients", "HTTP, 16 clients"),
+    (HTTP_16, "HTTP, 16 clients"),
     ("stdio, 1 KiB text", "stdio"),
-    ("stdio, 1 KiB text, 16 in flight", "stdio, 16 in flight"),
+    (STDIO_16, "stdio, 16 in flight"),
 ];
 
 /// The table of the README: a read of 1 KiB. Empty if the run has no row of belljar.

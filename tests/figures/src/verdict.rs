@@ -68,10 +68,10 @@ fn value(record: &Record, group: &str, row: &str) -> Option<Spread> {
 const INSIDE: &str = "one process, 1 KiB text";
 
 /// The group of reads by 16 clients over HTTP.
-const HTTP_16: &str = "HTTP, 1 KiB text, 16 clients";
+pub(crate) const HTTP_16: &str = "HTTP, 1 KiB text, 16 clients";
 
 /// The group of 16 reads in flight over stdio.
-const STDIO_16: &str = "stdio, 1 KiB text, 16 in flight";
+pub(crate) const STDIO_16: &str = "stdio, 1 KiB text, 16 in flight";
 
 /// The ratio of two costs of a fresh sandbox: with the engine's default settings, and with belljar's settings. The cost
 /// is the additional time over a call on a live instance.

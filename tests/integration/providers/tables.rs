@@ -1,9 +1,8 @@
 //! `plugins/tables` in the real server: large files from any position, hostile files, and the fuel and memory of both.
 
 use std::io::Write as _;
-use std::time::Instant;
 
-use belljar_tests::{Client, DEADLINE, Era, RpcError, Site, Stdio};
+use belljar_tests::{Client, Era, RpcError, Site, Stdio, wait_until};
 use serde_json::{Value, json};
 
 use crate::providers::support::{fixtures, over_data, shared, usage};
@@ -12,16 +11,13 @@ const BASE: &str = "belljar://tables/";
 
 /// The text of a read. A second content names the next part.
 fn read(client: &mut Client<Stdio>, reference: &str) -> String {
-    let give_up = Instant::now() + DEADLINE;
     // The provider gives up by its clock. On a busy machine it may do so for a row that is near.
     let is_late = |error: &RpcError| error.message.contains("too far from its beginning for one read");
-    let result = loop {
-        match client.read(&format!("{BASE}{reference}")) {
-            Ok(result) => break result,
-            Err(error) if is_late(&error) && Instant::now() < give_up => {}
-            Err(error) => panic!("{reference}: {error}"),
-        }
-    };
+    let read = wait_until("a read that is not late", || match client.read(&format!("{BASE}{reference}")) {
+        Err(error) if is_late(&error) => Err(error),
+        read => Ok(read),
+    });
+    let result = read.unwrap_or_else(|error| panic!("{reference}: {error}"));
     result["contents"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
