@@ -42,7 +42,6 @@ mod detached_threads;
 mod gate;
 pub mod gate_registry;
 pub mod keyed_slots;
-pub mod malloc_trim;
 pub mod memory_account;
 pub mod memory_budget;
 mod mount_state;

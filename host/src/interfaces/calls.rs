@@ -10,7 +10,7 @@ use super::list::for_each_interface;
 use super::redaction;
 use crate::grants::secrets::Redactor;
 use crate::limits::Operation;
-use crate::model::ReadError;
+use crate::model::{Body, ReadError};
 use crate::policy::Action;
 
 /// The full name of an interface in a component. wasmtime lets version 0.1.0 match every 0.1.x.
@@ -168,6 +168,13 @@ macro_rules! calls {
             pub fn bytes(&self) -> usize {
                 match self {
                     $($(Self::$function(reply) => $interface::$function::bytes(reply),)+)+
+                }
+            }
+
+            /// The bodies of the reply, in their order.
+            pub fn bodies_mut(&mut self) -> Vec<&mut Body> {
+                match self {
+                    $($(Self::$function(reply) => $interface::$function::bodies_mut(reply),)+)+
                 }
             }
 

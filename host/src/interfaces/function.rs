@@ -7,7 +7,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use crate::grants::secrets::Redactor;
-use crate::model::{MountName, ReadError, reference};
+use crate::model::{Body, MountName, ReadError, reference};
 use crate::policy::Action;
 
 /// The result of a call. The outer error is a trap or a limit, the inner one the provider's own error.
@@ -68,6 +68,11 @@ pub trait Function: Clone + fmt::Debug + Send + Sync + 'static {
 
     /// The size of a reply in bytes, including a charge for each entry.
     fn bytes(reply: &Self::Reply) -> usize;
+
+    /// The bodies of a reply, in their order.
+    fn bodies_mut(_: &mut Self::Reply) -> Vec<&mut Body> {
+        Vec::new()
+    }
 
     /// Masks the secrets in a reply, and cleans the texts of errors in it.
     fn redact(reply: &mut Self::Reply, redactor: Option<&Redactor>);

@@ -16,7 +16,7 @@ use super::paging::MAX_CURSOR;
 use super::resources::{EntryPage, ListResources, check_reading, reading_bytes, redact_reading};
 use crate::grants::secrets::Redactor;
 use crate::model::part::{Part, Positions, Range, Unit};
-use crate::model::{Page, ReadError, Reading, text};
+use crate::model::{Body, Page, ReadError, Reading, text};
 use crate::policy::Action;
 
 /// The name of the interface in `wit/`.
@@ -119,6 +119,10 @@ impl Function for ReadPart {
 
     fn bytes(reply: &PartReply) -> usize {
         reading_bytes(&reply.reading)
+    }
+
+    fn bodies_mut(reply: &mut PartReply) -> Vec<&mut Body> {
+        reply.reading.bodies_mut()
     }
 
     /// Masks the secrets, also those that lie across an end of the range; then cuts the margins off.

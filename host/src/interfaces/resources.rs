@@ -12,7 +12,7 @@ use super::generated::resource_provider as generated;
 use super::redaction::{self, mask_optional};
 use crate::grants::secrets::Redactor;
 use crate::model::bounds::{MAX_CONTENTS, MAX_TEMPLATES, MIN_CONTENTS};
-use crate::model::{Contents, Description, Guard, Page, ReadError, Reading, Resource, Template, reference, text};
+use crate::model::{Body, Contents, Description, Guard, Page, ReadError, Reading, Resource, Template, reference, text};
 use crate::policy::Action;
 
 /// The name of the interface in `wit/`.
@@ -222,6 +222,10 @@ impl Function for Read {
 
     fn bytes(reading: &Reading) -> usize {
         reading_bytes(reading)
+    }
+
+    fn bodies_mut(reading: &mut Reading) -> Vec<&mut Body> {
+        reading.bodies_mut()
     }
 
     fn redact(reading: &mut Reading, redactor: Option<&Redactor>) {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::malloc_trim;
 use crate::model::bounds;
 use crate::model::error::show_bytes;
 
@@ -21,7 +20,6 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// A budget of `cap` bytes.
     pub fn new(cap: u64) -> Arc<Self> {
-        malloc_trim::start();
         Arc::new(Self { cap: bounds::of_budget(cap), used: AtomicU64::new(0) })
     }
 
@@ -89,7 +87,6 @@ impl Reservation {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
-        malloc_trim::note_freed(bytes);
     }
 
     /// See [`MemoryBudget::explain`].
@@ -101,7 +98,6 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
-        malloc_trim::note_freed(self.bytes);
     }
 }
 

@@ -209,3 +209,10 @@ pub struct Reading {
     /// The position of the contents, if they are a part of the resource.
     pub part: Option<Part>,
 }
+
+impl Reading {
+    /// The bodies of the contents, in their order.
+    pub fn bodies_mut(&mut self) -> Vec<&mut Body> {
+        self.contents.iter_mut().map(|contents| &mut contents.body).collect()
+    }
+}

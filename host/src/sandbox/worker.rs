@@ -7,10 +7,12 @@
 //!
 //! - [`frame`] is the codec of the socket between both.
 //! - [`message`] has the messages.
+//! - [`answer_memory`] is the memory through which large bodies go.
 //! - [`slot`] is the front's side: it starts a worker when a call needs it, and again after it ended.
 //! - [`mount`] sends the calls of a mount there.
 //! - [`serve`] is the worker's side.
 
+mod answer_memory;
 #[cfg(feature = "unguarded")]
 pub(super) mod attempts;
 pub(super) mod frame;

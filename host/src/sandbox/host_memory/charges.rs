@@ -1,12 +1,10 @@
 //! The host memory of one call: the charge of each handle, and the sum.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 
 use wasmtime::component::Resource;
 
-use crate::limits::malloc_trim;
 use crate::limits::memory_account::{MemoryAccount, MemoryCharge};
 use crate::model::Guard;
 use crate::model::error::{Limit, LimitKind};
@@ -49,29 +47,17 @@ pub(in crate::sandbox) struct HostMemory {
     /// HTTP requests and responses that the guest is building.
     requests: u64,
     max_requests: u64,
-    /// Sum of all charges, without releases.
-    total_charged: Cell<u64>,
 }
 
 impl HostMemory {
     /// An empty account. At most `max_requests` requests can be built at once.
     pub(in crate::sandbox) fn new(account: MemoryAccount, max_requests: u64) -> Self {
-        Self {
-            account,
-            entries: 0,
-            bytes: HashMap::new(),
-            returned_value: 0,
-            requests: 0,
-            max_requests,
-            total_charged: Cell::new(0),
-        }
+        Self { account, entries: 0, bytes: HashMap::new(), returned_value: 0, requests: 0, max_requests }
     }
 
     pub(in crate::sandbox) fn take(&self, bytes: u64) -> Result<(), HostMemoryExceeded> {
         let bytes = if_guarded(bytes);
-        let is_allowed = bytes == 0 || self.account.take(bytes);
-        self.total_charged.set(self.total_charged.get().saturating_add(bytes));
-        if is_allowed { Ok(()) } else { Err(HostMemoryExceeded) }
+        if bytes == 0 || self.account.take(bytes) { Ok(()) } else { Err(HostMemoryExceeded) }
     }
 
     pub(in crate::sandbox) fn release(&self, bytes: u64) {
@@ -158,7 +144,6 @@ impl HostMemory {
         if bytes == 0 {
             return Ok(None);
         }
-        self.total_charged.set(self.total_charged.get().saturating_add(bytes));
         self.account.charge(bytes).map(Some).ok_or(HostMemoryExceeded)
     }
 
@@ -184,12 +169,6 @@ impl HostMemory {
     /// Records that a request was sent or dropped.
     pub(in crate::sandbox) fn end_request(&mut self) {
         self.requests = self.requests.saturating_sub(1);
-    }
-}
-
-impl Drop for HostMemory {
-    fn drop(&mut self) {
-        malloc_trim::note_freed(self.total_charged.get());
     }
 }
 

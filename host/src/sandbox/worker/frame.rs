@@ -23,8 +23,6 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use crate::limits::malloc_trim;
-
 /// Bytes before the body.
 const HEADER: usize = 5;
 
@@ -196,12 +194,6 @@ impl MessageSender {
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingFrame>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for WaitingFrame {
-    fn drop(&mut self) {
-        note_freed(&self.bytes);
     }
 }
 
@@ -397,14 +389,6 @@ fn keep(buffer: Vec<u8>) {
     let mut kept = LARGE_BUFFER.lock().unwrap_or_else(PoisonError::into_inner);
     if buffer.len() <= MAX_KEPT && buffer.len() > kept.len() {
         *kept = buffer;
-    } else {
-        note_freed(&buffer);
-    }
-}
-
-fn note_freed(large: &Vec<u8>) {
-    if large.capacity() > CHUNK {
-        malloc_trim::note_freed(large.capacity() as u64);
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::answer_memory::{AnswerMemory, BodyRange};
 use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
 use super::message::{CallExtras, MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
 use super::pending::PendingCalls;
@@ -31,7 +33,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         consent: Vec::new(),
     };
     let extras = CallExtras { variables: vec![("A".to_owned(), "b".to_owned())], longest_secret: 3 };
-    let call = WorkerCall { number: 1, spec, extras, time_left: Duration::from_secs(1) };
+    let call = WorkerCall { number: 1, spec, extras, time_left: Duration::from_secs(1), freed: vec![4096] };
     let start = WorkerStart { calls: 2, total_memory: 1, threads: 1, code: 0 };
     let mount = MountHandover {
         id: MountId::none(),
@@ -40,11 +42,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
         grants: GrantsHandover::default(),
     };
     let denied = RecordEntry::Decision("fs".to_owned(), "x".to_owned(), DecisionKind::Denied, None);
+    let bodies = BodyRange { start: 4096, bodies: vec![(0, 70_000)] };
     let said = [
         ToFront::Ready("full".to_owned()),
         ToFront::Entry(1, denied),
         ToFront::Open(1, 1, FrontRequest::Connect("a".to_owned(), 1)),
-        ToFront::Outcome(1, Box::new(Outcome::failed(ReadError::NotFound))),
+        ToFront::Outcome(1, Box::new(Outcome::failed(ReadError::NotFound)), None),
+        ToFront::Outcome(1, Box::new(Outcome::failed(ReadError::NotFound)), Some(bodies)),
         ToFront::Gone(1, Usage::default()),
     ];
     let told = [
@@ -74,7 +78,8 @@ fn frame<T: Serialize>(message: &T) -> Vec<u8> {
 
 /// What the front makes of a worker that sends `bytes`: the number of messages that it takes before it ends the worker.
 pub fn front_hears(bytes: &[u8]) -> usize {
-    let calls = PendingCalls::new();
+    let Ok(memory) = AnswerMemory::new() else { return 0 };
+    let calls = PendingCalls::new(Arc::new(memory));
     hear(bytes, |message: ToFront| calls.take(message).is_ok())
 }
 

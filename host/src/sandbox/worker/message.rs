@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::answer_memory::BodyRange;
 use crate::grants::{FrontRequest, GrantsHandover, RecordEntry};
 use crate::model::{Limits, Usage};
 use crate::sandbox::mount_id::MountId;
 use crate::sandbox::spec::{CallSpec, Outcome};
 
-/// The first message to a worker. Its descriptors are what the wall lets through: compiled code, or directories of it, and
-/// then the granted directories.
+/// The first message to a worker. Its first descriptor is the memory for large bodies. The others are what the wall lets
+/// through: compiled code, or directories of it, and then the granted directories.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct WorkerStart {
     /// The most calls at once.
@@ -47,6 +48,8 @@ pub(in crate::sandbox) struct WorkerCall {
     pub(in crate::sandbox) extras: CallExtras,
     /// The time until its deadline.
     pub(in crate::sandbox) time_left: Duration,
+    /// The starts of ranges of the memory for large bodies that the front has copied.
+    pub(in crate::sandbox) freed: Vec<u64>,
 }
 
 /// What the front adds to a call, because the worker does not hold it.
@@ -91,8 +94,8 @@ pub(in crate::sandbox) enum ToFront {
     Entry(u64, RecordEntry),
     /// A call asks for a stream: its number, the number of the request, and what the stream is for.
     Open(u64, u64, FrontRequest),
-    /// A call has ended.
-    Outcome(u64, Box<Outcome>),
+    /// A call has ended. Its large bodies lie in the memory, and are empty here.
+    Outcome(u64, Box<Outcome>, Option<BodyRange>),
     /// A call was stopped. Its resource usage.
     Gone(u64, Usage),
 }

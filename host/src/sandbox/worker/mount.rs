@@ -137,7 +137,7 @@ impl WorkerMount {
             streams: JoinSet::new(),
             _running: running,
         };
-        let message = WorkerCall { number: 0, spec, extras, time_left: Duration::ZERO };
+        let message = WorkerCall { number: 0, spec, extras, time_left: Duration::ZERO, freed: Vec::new() };
         let mut unsent = Box::new(UnsentCall { pending, message });
         let mut tries = 0;
         let (worker, mut sent) = loop {

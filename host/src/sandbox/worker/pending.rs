@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::answer_memory::{AnswerMemory, BodyError, BodyRange, HeldBodies};
 use super::message::ToFront;
 use crate::grants::{
     Broker, CallRecord, CallScope, DedicatedThread, FrontRequest, GrantKind, MountGrants, RecordEntry, UnfinishedCall,
@@ -48,6 +49,25 @@ pub(in crate::sandbox) enum WorkerFault {
     /// It opened more streams than a call can have.
     #[error("it opened more than {MAX_STREAMS} streams for a call")]
     TooManyStreams,
+    /// It put more into memory than a call may answer.
+    #[error("it put {len} bytes of an answer into memory; at most {most} are allowed")]
+    LargeBodies {
+        /// Their length, in bytes.
+        len: u64,
+        /// The most bytes.
+        most: u64,
+    },
+    /// It lied about bodies in memory.
+    #[error(transparent)]
+    Bodies(#[from] BodyError),
+}
+
+/// What a worker answers.
+pub(in crate::sandbox) struct WorkerAnswer {
+    /// The outcome, without its large bodies.
+    pub(in crate::sandbox) outcome: Outcome,
+    /// The large bodies.
+    pub(in crate::sandbox) bodies: Option<HeldBodies>,
 }
 
 /// A call that runs in a worker.
@@ -63,7 +83,7 @@ pub(in crate::sandbox) struct PendingCall {
     /// When it has ended, or its worker is ended.
     pub(in crate::sandbox) end: Instant,
     /// `None` after the caller is gone.
-    pub(in crate::sandbox) reply: Option<oneshot::Sender<Outcome>>,
+    pub(in crate::sandbox) reply: Option<oneshot::Sender<WorkerAnswer>>,
     pub(in crate::sandbox) entries: usize,
     /// True after the worker sent what the guest printed.
     pub(in crate::sandbox) has_printed: bool,
@@ -158,16 +178,22 @@ impl PendingCall {
     }
 }
 
-/// The calls of one worker by their numbers. `None` after the worker has ended.
-pub(in crate::sandbox) struct PendingCalls(Mutex<Option<HashMap<u64, PendingCall>>>);
+/// The calls of one worker.
+pub(in crate::sandbox) struct PendingCalls {
+    /// The calls by their numbers. `None` after the worker has ended.
+    calls: Mutex<Option<HashMap<u64, PendingCall>>>,
+    /// Where the worker puts large bodies.
+    memory: Arc<AnswerMemory>,
+}
 
 impl PendingCalls {
-    pub(in crate::sandbox) fn new() -> Self {
-        Self(Mutex::new(Some(HashMap::new())))
+    /// No call. The worker puts large bodies into `memory`.
+    pub(in crate::sandbox) fn new(memory: Arc<AnswerMemory>) -> Self {
+        Self { calls: Mutex::new(Some(HashMap::new())), memory }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, PendingCall>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a call. Gives it back if the worker has ended.
@@ -192,7 +218,7 @@ impl PendingCalls {
     /// for a stream.
     pub(in crate::sandbox) fn take(&self, message: ToFront) -> Result<Option<(u64, u64, FrontRequest)>, WorkerFault> {
         match message {
-            ToFront::Outcome(number, outcome) => self.answer(number, *outcome)?,
+            ToFront::Outcome(number, outcome, bodies) => self.answer(number, *outcome, bodies)?,
             ToFront::Gone(number, usage) => self.gone(number, &usage)?,
             ToFront::Entry(number, entry) => self.add_entry(number, entry)?,
             ToFront::Open(number, id, request) => return Ok(Some((number, id, request))),
@@ -218,13 +244,18 @@ impl PendingCalls {
     }
 
     /// Ends a call with an outcome.
-    fn answer(&self, number: u64, outcome: Outcome) -> Result<(), WorkerFault> {
+    fn answer(&self, number: u64, outcome: Outcome, bodies: Option<BodyRange>) -> Result<(), WorkerFault> {
         let mut call = self.remove(number)?;
+        let (len, most) = (bodies.as_ref().map_or(0, BodyRange::len), call.limits.result);
+        if len > most {
+            return Err(WorkerFault::LargeBodies { len, most });
+        }
+        let bodies = bodies.map(|range| self.memory.hold(range)).transpose()?;
         call.record_usage(&outcome.usage);
         call.end_streams();
         if let Some(reply) = call.reply {
             // The caller may be gone.
-            let _ = reply.send(outcome);
+            let _ = reply.send(WorkerAnswer { outcome, bodies });
         }
         Ok(())
     }

@@ -12,9 +12,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::answer_memory::AnswerMemory;
 use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
 use super::message::{MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
-use super::pending::{PendingCall, PendingCalls, WorkerFault};
+use super::pending::{PendingCall, PendingCalls, WorkerAnswer, WorkerFault};
 use super::starter::{WorkerProcess, WorkerSettings};
 use crate::grants::LentGrants;
 use crate::model::text;
@@ -86,6 +87,8 @@ struct SharedWorker {
     process: Arc<dyn WorkerProcess>,
     sender: MessageSender,
     calls: PendingCalls,
+    /// Where it puts large bodies.
+    memory: Arc<AnswerMemory>,
     next: AtomicU64,
     charged: Mutex<ChargedTime>,
     /// Why it ended. Empty while it runs.
@@ -128,7 +131,11 @@ impl RunningWorker {
         let mut frames = MessageReader::new(socket.try_clone()?, most.clone())?;
         let sender = MessageSender::new(socket);
         let total_memory = settings.total_memory;
-        let mut files = code.iter().map(|code| code.try_clone()).collect::<io::Result<Vec<_>>>()?;
+        let memory = Arc::new(AnswerMemory::new()?);
+        let mut files = vec![memory.file()?];
+        for code in code {
+            files.push(code.try_clone()?);
+        }
         files.extend(lent.files()?);
         sender.send(&WorkerStart { calls, total_memory, threads, code: code.len() }, files)?;
         let ready = async {
@@ -155,7 +162,8 @@ impl RunningWorker {
         let shared = Arc::new(SharedWorker {
             process,
             sender,
-            calls: PendingCalls::new(),
+            calls: PendingCalls::new(Arc::clone(&memory)),
+            memory,
             next: AtomicU64::new(1),
             charged: Mutex::default(),
             end: OnceLock::new(),
@@ -223,10 +231,11 @@ impl RunningWorker {
     /// Gives the call back if the worker has ended, and so has not begun it.
     pub(in crate::sandbox) fn send(self: &Arc<Self>, unsent: Box<UnsentCall>) -> Result<SentCall, Box<UnsentCall>> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let (reply, outcome) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         let UnsentCall { mut pending, mut message } = *unsent;
         pending.reply = Some(reply);
         message.number = number;
+        message.freed.extend(self.shared.memory.take_freed());
         if let Some(pending) = self.shared.calls.add(number, pending) {
             return Err(Box::new(UnsentCall { pending, message }));
         }
@@ -238,7 +247,7 @@ impl RunningWorker {
                 return Err(Box::new(UnsentCall { pending, message: *message }));
             }
         }
-        Ok(SentCall { worker: Arc::clone(self), number, outcome, is_over: false })
+        Ok(SentCall { worker: Arc::clone(self), number, answer, is_over: false })
     }
 
     /// The processor time to charge for a call that says it used `said`. The kernel is asked from time to time, and not
@@ -266,16 +275,23 @@ pub(in crate::sandbox) struct UnsentCall {
 pub(in crate::sandbox) struct SentCall {
     worker: Arc<RunningWorker>,
     number: u64,
-    outcome: oneshot::Receiver<Outcome>,
+    answer: oneshot::Receiver<WorkerAnswer>,
     is_over: bool,
 }
 
 impl SentCall {
     /// Waits for the outcome. `None` if the worker has ended.
     pub(in crate::sandbox) async fn outcome(&mut self) -> Option<Outcome> {
-        let outcome = (&mut self.outcome).await.ok();
+        let answer = (&mut self.answer).await.ok();
         self.is_over = true;
-        outcome
+        let WorkerAnswer { mut outcome, bodies } = answer?;
+        if let (Ok(reply), Some(bodies)) = (&mut outcome.result, bodies)
+            && let Err(error) = bodies.copy_into(reply)
+        {
+            self.worker.kill(&error.to_string());
+            return None;
+        }
+        Some(outcome)
     }
 }
 

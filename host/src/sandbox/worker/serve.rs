@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::answer_memory::AnswerRoom;
 use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
 use super::message::{MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
 use crate::grants::{CallRecord, Front, FrontRequest, MountGrants, Opening, RecordEntry};
@@ -76,16 +77,20 @@ pub fn serve_worker(
         Ok::<_, WorkerEnd>(frames.next::<WorkerStart>().await?.map(|(start, files)| (start, files, frames)))
     })?;
     let Some((start, files, frames)) = started else { return Ok(()) };
-    let (code, directories) = files.split_at(start.code.min(files.len()));
+    let (memory, lent) =
+        files.split_first().ok_or_else(|| io::Error::other("the memory for large bodies is missing"))?;
+    let (code, directories) = lent.split_at(start.code.min(lent.len()));
+    let room = AnswerRoom::map(memory)?;
     let wall = raise(&WorkerFiles { code, directories })?;
     drop(files);
     if start.threads <= 1 {
-        return own_thread.block_on(serve_calls(socket, frames, start, descriptors, wall));
+        return own_thread.block_on(serve_calls(socket, frames, (start, room), descriptors, wall));
     }
     let runtime = Builder::new_multi_thread().worker_threads(start.threads).enable_all().build()?;
     runtime.block_on(async {
         // On a thread of the runtime, because calls start on the thread that receives them.
-        let serving = tokio::spawn(async move { serve_calls(socket, frames.moved()?, start, descriptors, wall).await });
+        let serving =
+            tokio::spawn(async move { serve_calls(socket, frames.moved()?, (start, room), descriptors, wall).await });
         serving.await.map_err(io::Error::other)?
     })
 }
@@ -94,12 +99,12 @@ pub fn serve_worker(
 async fn serve_calls(
     socket: OwnedFd,
     frames: MessageReader,
-    start: WorkerStart,
+    (start, room): (WorkerStart, AnswerRoom),
     descriptors: usize,
     wall: String,
 ) -> Result<(), WorkerEnd> {
-    let link =
-        Arc::new(FrontLink { sender: MessageSender::new(socket), next: AtomicU64::new(1), opening: Mutex::default() });
+    let (sender, next) = (MessageSender::new(socket), AtomicU64::new(1));
+    let link = Arc::new(FrontLink { sender, room, next, opening: Mutex::default() });
     let host = match WorkerHost::new(&start, descriptors) {
         Ok(host) => Arc::new(host),
         Err(why) => {
@@ -179,13 +184,15 @@ impl WorkerHost {
                 ToWorker::Unload(id) => drop(lock(&self.mounts).remove(&id)),
                 ToWorker::Call(call) => {
                     let number = call.number;
+                    link.room.free(&call.freed);
                     let (host, link, all) = (Arc::clone(self), Arc::clone(link), Arc::clone(&running));
                     // A call that ends on another thread waits until it is in the table.
                     let mut table = lock(&running);
-                    let task = tokio::spawn(async move {
+                    // Boxed, because tokio copies the future of a task several times.
+                    let task = tokio::spawn(Box::pin(async move {
                         host.call(*call, &link).await;
                         lock(&all).remove(&number);
-                    });
+                    }));
                     table.insert(number, task.abort_handle());
                 }
                 ToWorker::Cancel(number) => {
@@ -203,10 +210,10 @@ impl WorkerHost {
         #[cfg(feature = "unguarded")]
         if let Some(attempt) = super::attempts::NamedAttempt::of(&call.spec.request) {
             let outcome = attempt.run(call.number).await;
-            let _ = link.sender.send(&ToFront::Outcome(call.number, Box::new(outcome)), Vec::new());
+            let _ = link.sender.send(&ToFront::Outcome(call.number, Box::new(outcome), None), Vec::new());
             return;
         }
-        let WorkerCall { number, mut spec, extras, time_left } = call;
+        let WorkerCall { number, mut spec, extras, time_left, freed: _ } = call;
         let mount = lock(&self.mounts).get(&spec.mount).cloned();
         let front = CallFront { number, link: Arc::clone(link), progress: Mutex::default() };
         let record = CallRecord::of_worker(Arc::new(front));
@@ -220,14 +227,15 @@ impl WorkerHost {
             Some(Err(why)) => Err(ReadError::Unavailable(format!("the worker process cannot run the mount: {why}"))),
             None => Err(ReadError::Internal("the worker process does not have the mount".to_owned())),
         };
-        let outcome = match permit {
+        let mut outcome = match permit {
             Ok(permit) => self.sandbox.call_with(spec, extras, permit, &record).await,
             Err(error) => Outcome::failed(error),
         };
         gone.is_over = true;
+        let bodies = outcome.result.as_mut().ok().and_then(|reply| link.room.put(reply));
         let size = outcome.result.as_ref().map_or(0, Reply::bytes);
         // If the socket is closed, the worker ends.
-        let _ = link.sender.send_sized(&ToFront::Outcome(number, Box::new(outcome)), size, Vec::new());
+        let _ = link.sender.send_sized(&ToFront::Outcome(number, Box::new(outcome), bodies), size, Vec::new());
     }
 
     /// Admits a call that the front has authorized and admitted.
@@ -265,6 +273,8 @@ impl Drop for Gone {
 /// The way to the front.
 struct FrontLink {
     sender: MessageSender,
+    /// Where large bodies go.
+    room: AnswerRoom,
     next: AtomicU64,
     /// The streams that calls wait for.
     opening: Mutex<HashMap<u64, oneshot::Sender<OwnedFd>>>,

@@ -11,6 +11,7 @@ use crate::grants::{FrontRequest, RecordEntry};
 use crate::interfaces::Reply;
 use crate::model::{Body, Consent, Contents, Decision, DecisionKind, ReadError, Reading, Usage};
 use crate::sandbox::spec::Outcome;
+use crate::sandbox::worker::answer_memory::BodyRange;
 use crate::sandbox::worker::message::ToFront;
 
 /// The socket to the front.
@@ -37,22 +38,23 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &AttemptArgume
         "long-frame" => sent(&[0xff, 0xff, 0xff, 0x7f, 0, 1]),
         "truncated-frame" => sent(&[0xe8, 3, 0, 0, 0, 1, 2, 3]),
         "garbage" => sent(&[[6, 0, 0, 0, 0].as_slice(), &[0xfa; 6]].concat()),
-        "unknown-number" => said(&ToFront::Outcome(number + 1_000_000, text(reference, "forged"))),
+        "unknown-number" => said(&ToFront::Outcome(number + 1_000_000, text(reference, "forged"), None)),
         "unknown-entry" => said(&ToFront::Entry(number + 1_000_000, RecordEntry::Progress(1.0, None, None))),
         // Ends another call of the same worker.
         "answer-neighbour" => {
             say(&ToFront::Outcome(
                 SILENT.load(Ordering::Relaxed),
                 text(&String::from_utf8_lossy(arguments.path(0).to_bytes()), "forged"),
+                None,
             ));
             done
         }
         "guess-numbers" => {
-            (1..=64).for_each(|guess| say(&ToFront::Outcome(guess, text("attempt/silent", "forged"))));
+            (1..=64).for_each(|guess| say(&ToFront::Outcome(guess, text("attempt/silent", "forged"), None)));
             Then::Nothing
         }
         "twice" => {
-            say(&ToFront::Outcome(number, text(reference, "first")));
+            say(&ToFront::Outcome(number, text(reference, "first"), None));
             Then::Answer(text(reference, "second"))
         }
         "ready-again" => said(&ToFront::Ready("full".to_owned())),
@@ -90,6 +92,12 @@ pub(in crate::sandbox) fn run(name: &str, number: u64, arguments: &AttemptArgume
             done
         }
         "large-answer" => Then::Answer(text(reference, &"x".repeat(count))),
+        // Bodies in the shared memory: the start, the place among the bodies, and the length.
+        "bodies" => {
+            let (place, len) = (u32::try_from(arguments.number(1)).unwrap_or(u32::MAX), arguments.number(2) as u64);
+            let bodies = BodyRange { start: count as u64, bodies: vec![(place, len)] };
+            said(&ToFront::Outcome(number, text(reference, ""), Some(bodies)))
+        }
         "many-contents" => Then::Answer(many_contents(count)),
         "wrong-reply" => {
             Then::Answer(Box::new(Outcome { result: Ok(Reply::ListTools(Vec::new())), ..failed(ReadError::NotFound) }))
