@@ -1,7 +1,7 @@
 //! Runs each hot path a few times, and counts its cost. callgrind counts instructions, if valgrind runs this program. The
 //! allocator of this program counts allocations. `cargo xtask instructions` runs it and checks the figures.
 //!
-//! Counts only the thread that sends and answers the requests. The epoch thread and the writer of records depend on the
+//! Counts only the thread that sends and answers the requests. A worker process is not counted. The epoch thread and the writer of records depend on the
 //! machine's clock; the counted thread has a clock of its own (`clock.rs`). Each path is counted alone and many times. Two
 //! uncounted runs come before each counted one, so that the other threads are in the same state. The result is the median of
 //! the instructions, and the minimum of the allocations.
@@ -18,6 +18,7 @@ mod features;
 mod parts;
 mod vdso;
 mod wires;
+mod worker;
 
 use std::ffi::CString;
 use std::hint::black_box;
@@ -133,6 +134,11 @@ async fn all(counter: &Counter, parts: &Parts) {
 
     let mut stdio = Stdio::reading(&parts.handler, small, 1024, false).await;
     counter.measure("stdio, 1 KiB", async || stdio.read().await).await;
+    let mut stdio = Stdio::reading(&parts.handler, "belljar://sized/log/65536", 65_000, false).await;
+    counter.measure("stdio, 64 KiB of lines", async || stdio.read().await).await;
+    let apart = "belljar://apart/text/1024";
+    let mut stdio = Stdio::reading(&parts.handler, apart, 1024, false).await;
+    counter.measure("stdio, 1 KiB, in a worker", async || stdio.read().await).await;
     let mut http = Http::reading(&parts.handler, small, 1024).await;
     counter.measure("http, 1 KiB", async || http.read().await).await;
 
@@ -159,6 +165,9 @@ async fn all(counter: &Counter, parts: &Parts) {
 fn main() {
     let mut arguments = std::env::args_os().skip(1);
     let component = arguments.next().expect("the path of guest_sized.wasm");
+    if component == worker::ARGUMENT {
+        return worker::serve();
+    }
     let wasm = std::fs::read(component).expect("a built component; `cargo xtask build` makes it");
     let waste = arguments.any(|argument| argument == "planted").then(|| vec![7; WASTE]);
     if !count::is_counted() {

@@ -1,4 +1,4 @@
-//! A whole gateway in this process, with 1,002 mounts. 1,000 of them have only a name. The other two mount `guest_sized`: the
+//! A whole gateway in this process, with 1,003 mounts. 1,000 of them have only a name. The others mount `guest_sized`: the
 //! paths read from them and list them.
 
 use std::pin::Pin;
@@ -19,9 +19,12 @@ use belljar::mcp::cursor::Cursors;
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Evidence, authenticate};
 use belljar::sandbox::{
-    Compiler, Executor, LoadedMount, MountId, NotCompiled, Place, Processors, Sandbox, SandboxOptions, compile,
+    Compiler, Executor, LoadedMount, MountId, NotCompiled, Place, Processors, Sandbox, SandboxOptions, WorkerSettings,
+    compile,
 };
 use belljar::telemetry::{LineChain, RecordFormat, Sink};
+
+use crate::worker::OwnProgram;
 
 /// The number of mounts without a component. No path reads from them.
 pub(crate) const IDLE: usize = 1000;
@@ -107,12 +110,13 @@ impl Parts {
 
 /// Builds the gateway around the component `guest_sized`.
 pub(crate) async fn parts(wasm: &[u8]) -> Parts {
+    let workers = WorkerSettings { starter: Arc::new(OwnProgram), total_memory: 512 << 20, needs_wall: false };
     let options = SandboxOptions {
         calls: CALLS,
         cache: None,
         descriptors: 1024,
         compiler: Arc::new(InProcessCompiler),
-        workers: None,
+        workers: Some(workers),
     };
     let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
     let digest = Digest::of(wasm);
@@ -126,10 +130,14 @@ pub(crate) async fn parts(wasm: &[u8]) -> Parts {
     let again = sandbox
         .load_again(&name("long"), &loaded, counting, Place::Here)
         .expect("the component is loaded a second time");
+    let plain = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
+    let apart = sandbox
+        .load_again(&name("apart"), &loaded, plain, Place::SharedWorker(&limits()))
+        .expect("the component is loaded a third time");
     let sized = loaded.id();
     let idle = |n| mount(&format!("idle-{n:04}"), Digest::of(b""), LoadedMount::none());
     let mut mounts: Vec<_> = (0..IDLE).map(idle).collect();
-    mounts.extend([mount("sized", digest, loaded), mount("long", digest, again)]);
+    mounts.extend([mount("sized", digest, loaded), mount("long", digest, again), mount("apart", digest, apart)]);
 
     let catalog = Arc::new(Catalog::new(budget()));
     catalog.publish(Snapshot::new(mounts, Vec::new()));

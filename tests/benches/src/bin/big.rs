@@ -1,4 +1,4 @@
-//! Measures large answers: 1 MiB and 8 MiB, text and blob, over both transports. Compares belljar with rmcp without a
+//! Measures large answers: 1 MiB and 8 MiB, text, lines of a log and blob, over both transports. Compares belljar with rmcp without a
 //! sandbox. Each server has one client, and each round measures both servers. Also measures the memory for one answer
 //! of 8 MiB.
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
@@ -12,7 +12,7 @@ use belljar_tests::{Client, Era, Server, Site, Stdio, Wire, places};
 const MIB: u64 = 1 << 20;
 
 /// The reads, as (kind, size in MiB, number of reads in a round).
-const READ: [(&str, u64, u32); 4] = [("text", 1, 16), ("blob", 1, 16), ("text", 8, 3), ("blob", 8, 3)];
+const READ: [(&str, u64, u32); 5] = [("text", 1, 16), ("log", 1, 16), ("blob", 1, 16), ("text", 8, 3), ("blob", 8, 3)];
 
 /// The two servers.
 const SERVERS: [&str; 2] = ["rmcp alone, no sandbox", "belljar: a fresh sandbox for every read"];

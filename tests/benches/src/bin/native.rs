@@ -18,6 +18,9 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{RoleServer, ServerHandler};
 
+/// The line of `log` in `guest_sized`.
+const LINE: &str = "2026-11-29T12:00:00Z INFO \"GET /index.html\" 200 1024 bytes sent\n";
+
 #[derive(Clone)]
 struct Native {
     file: Option<PathBuf>,
@@ -56,6 +59,7 @@ impl ServerHandler for Native {
         let bytes: usize = bytes.parse().map_err(|_| missing())?;
         let contents = match kind {
             "text" => ResourceContents::text("x".repeat(bytes), request.uri),
+            "log" => ResourceContents::text(LINE.repeat(bytes / LINE.len()), request.uri),
             _ => {
                 ResourceContents::blob(base64::engine::general_purpose::STANDARD.encode(vec![0xA5; bytes]), request.uri)
             }

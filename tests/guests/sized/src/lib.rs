@@ -1,11 +1,14 @@
 //! Answers with the number of bytes that the reference names: `text/1024`, `blob/1048576`. Benchmarks measure the cost that
-//! the host adds to such a read. `lines/1000` computes 1,000 lines of text, as a provider does that writes figures as text.
+//! the host adds to such a read. `log/1024` is a text of lines of 64 bytes. `lines/1000` computes 1,000 lines of text, as a provider does that writes figures as text.
 //! `sum/1000` computes the checksum of 1,000 numbers in one loop.
 //!
 //! The list has three of these references. If `SIZED_COUNT` is set, the list has that number of other references instead:
 //! `n/000001`, `n/000002`, and so on. No resource ever changes, so all revisions are constant.
 
 use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result, Revisions, Template};
+
+/// A line of `log`: 64 bytes, with quotes as programs write them.
+const LINE: &str = "2026-11-29T12:00:00Z INFO \"GET /index.html\" 200 1024 bytes sent\n";
 
 /// Entries on a page.
 const PAGE: u64 = 1000;
@@ -48,6 +51,7 @@ impl Provider for Measured {
         let number: usize = number.parse().map_err(|_| Error::NotFound)?;
         Ok(match kind {
             "text" => Contents::text(reference, "x".repeat(number)).mime_type("text/plain"),
+            "log" => Contents::text(reference, LINE.repeat(number / LINE.len())).mime_type("text/plain"),
             "blob" => Contents::blob(reference, vec![0xA5; number]).mime_type("application/octet-stream"),
             "lines" => Contents::text(reference, lines(number)).mime_type("text/plain"),
             "sum" => Contents::text(reference, format!("{:x}", sum(number))).mime_type("text/plain"),
