@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::grants::{CallRecord, DedicatedThread};
 use crate::limits::DetachedTurn;
@@ -54,12 +54,37 @@ pub(super) struct CallProgress {
     pub(super) thread: DedicatedThread,
 }
 
-/// The data for a call on a dedicated thread, for the case that it does not return.
-pub(super) struct DedicatedCall {
-    pub(super) mount: MountName,
+/// Time after the deadline that the caller waits for the call's own timer.
+const GRACE: Duration = Duration::from_millis(25);
+
+/// When the caller of a call is answered at the latest, and with what. A thread with the lowest priority may get no processor,
+/// and one that hangs in the kernel does not return.
+pub(super) struct CallEnd {
     pub(super) deadline: Instant,
     pub(super) limit: Limit,
     pub(super) record: CallRecord,
+}
+
+impl CallEnd {
+    /// Waits for `outcome` until a moment after the deadline. `None` if there is none then.
+    async fn within<T>(&self, outcome: impl Future<Output = T>) -> Option<T> {
+        timeout_at(self.deadline + GRACE, outcome).await.ok()
+    }
+
+    /// The outcome of a call that has not ended: the limit, with the usage recorded so far.
+    fn late(self) -> Outcome {
+        self.failed(ReadError::Exhausted(self.limit))
+    }
+
+    /// An error, with the usage recorded so far.
+    fn failed(&self, error: ReadError) -> Outcome {
+        Outcome { result: Err(error), usage: self.record.usage(), decisions: self.record.take_decisions() }
+    }
+}
+
+/// What a call on a dedicated thread needs besides.
+pub(super) struct DedicatedCall {
+    pub(super) mount: MountName,
     /// The turn, released when the caller is answered.
     pub(super) turn: Option<DetachedTurn>,
 }
@@ -92,13 +117,14 @@ impl CallRunner {
     }
 
     /// Runs `call`: on this thread if it is expected to be short, otherwise in the slow pool. Dropping the future stops
-    /// it. `late` provides the data for a dedicated thread, or the reason why there is none.
+    /// it. `dedicated` provides the data for a dedicated thread, or the reason why there is none.
     pub(super) async fn run(
         &self,
         call: CallFuture,
         is_quick: bool,
         progress: Arc<CallProgress>,
-        late: impl FnOnce() -> Result<DedicatedCall, ReadError>,
+        end: CallEnd,
+        dedicated: impl FnOnce() -> Result<DedicatedCall, ReadError>,
     ) -> Outcome {
         let mut inline = InlineCall { call: Some(CatchPanic(call)), runner: self };
         let never_moves = !Guard::LongCalls.is_on();
@@ -122,18 +148,20 @@ impl CallRunner {
         let Some(mut call) = inline.call.take() else { return internal("the call is gone") };
         if !progress.thread.is_requested() {
             let own = Arc::clone(&progress);
-            match SlowCall(self.slow.spawn(until_ended_or_moved(call, own))).join().await {
-                Ok(SlowCallResult::Ended(outcome)) => return *outcome,
-                Ok(SlowCallResult::NeedsThread(moved)) => call = moved,
-                Err(_) => return internal("the call was stopped"),
+            let slow = SlowCall(self.slow.spawn(until_ended_or_moved(call, own)));
+            match end.within(slow.join()).await {
+                Some(Ok(SlowCallResult::Ended(outcome))) => return *outcome,
+                Some(Ok(SlowCallResult::NeedsThread(moved))) => call = moved,
+                Some(Err(_)) => return internal("the call was stopped"),
+                None => return end.late(),
             }
         }
         progress.thread.assign();
-        let DedicatedCall { mount, deadline, limit, record, turn: _turn } = match late() {
-            Ok(late) => late,
+        let DedicatedCall { mount, turn: _turn } = match dedicated() {
+            Ok(dedicated) => dedicated,
             Err(error) => return Outcome::failed(error),
         };
-        dedicated_thread::run(&mount, deadline, limit, &record, async move || call.await).await
+        dedicated_thread::run(&mount, end, async move || call.await).await
     }
 }
 
@@ -227,16 +255,16 @@ mod tests {
         Outcome::failed(ReadError::NotFound)
     }
 
-    fn late() -> Result<DedicatedCall, ReadError> {
-        let mount = MountName::new("m").unwrap();
+    /// Longer than any event takes on a busy machine.
+    const EVENT_TIME: Duration = Duration::from_secs(60);
+
+    fn end_in(time: Duration) -> CallEnd {
         let limit = Limit { kind: crate::model::error::LimitKind::Time, used: 50, cap: 50 };
-        Ok(DedicatedCall {
-            mount,
-            deadline: Instant::now() + Duration::from_secs(60),
-            limit,
-            record: CallRecord::default(),
-            turn: None,
-        })
+        CallEnd { deadline: Instant::now() + time, limit, record: CallRecord::default() }
+    }
+
+    fn dedicated() -> Result<DedicatedCall, ReadError> {
+        Ok(DedicatedCall { mount: MountName::new("m").unwrap(), turn: None })
     }
 
     fn nice() -> i32 {
@@ -258,11 +286,14 @@ mod tests {
             marks.lock().unwrap().push(nice());
             answer()
         });
-        assert!(matches!(runner.run(call, true, progress, late).await.result, Err(ReadError::NotFound)));
+        assert!(matches!(
+            runner.run(call, true, progress, end_in(EVENT_TIME), dedicated).await.result,
+            Err(ReadError::NotFound)
+        ));
         let inline = nice();
         assert_eq!(*seen.lock().unwrap(), [inline, inline, NICE.max(inline)]);
         let call = Box::pin(async { Outcome::failed(ReadError::ProviderFailed(nice().to_string())) });
-        let outcome = runner.run(call, false, Arc::default(), late).await;
+        let outcome = runner.run(call, false, Arc::default(), end_in(EVENT_TIME), dedicated).await;
         assert!(matches!(outcome.result, Err(ReadError::ProviderFailed(at)) if at == NICE.max(inline).to_string()));
     }
 
@@ -282,7 +313,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 Outcome::failed(ReadError::ProviderFailed(format!("{} {}", before == "call-m", thread())))
             });
-            let outcome = runner.run(call, is_quick, progress, late).await;
+            let outcome = runner.run(call, is_quick, progress, end_in(EVENT_TIME), dedicated).await;
             assert!(
                 matches!(&outcome.result, Err(ReadError::ProviderFailed(said)) if said == "false call-m"),
                 "{:?}",
@@ -296,11 +327,36 @@ mod tests {
         let runner = CallRunner::start().unwrap();
         for is_quick in [true, false] {
             let call = Box::pin(async { panic!("planted") });
-            let outcome = runner.run(call, is_quick, Arc::default(), late).await;
+            let outcome = runner.run(call, is_quick, Arc::default(), end_in(EVENT_TIME), dedicated).await;
             assert!(matches!(outcome.result, Err(ReadError::Internal(why)) if why.contains("planted")));
         }
-        let fine = runner.run(Box::pin(async { answer() }), false, Arc::default(), late).await;
+        let fine = runner.run(Box::pin(async { answer() }), false, Arc::default(), end_in(EVENT_TIME), dedicated).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_is_answered_at_the_deadline_although_the_slow_pool_has_no_processor() {
+        let runner = CallRunner::start().unwrap();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (began, has_begun) = std::sync::mpsc::channel();
+        // While a blocking task runs, the paused clock stands still. So the deadline passes after the call has begun.
+        let begun_in_time = tokio::task::spawn_blocking(move || has_begun.recv_timeout(EVENT_TIME).is_ok());
+        let end = end_in(Duration::from_millis(50));
+        let (deadline, own) = (end.deadline, end.record.clone());
+        let call = Box::pin(async move {
+            own.begin(100);
+            own.fuel_left(58);
+            began.send(()).unwrap();
+            let _ = held.recv_timeout(EVENT_TIME);
+            answer()
+        });
+        let outcome = runner.run(call, false, Arc::default(), end, dedicated).await;
+        let answered = Instant::now();
+        assert!(answered >= deadline && answered < deadline + 2 * GRACE, "{:?} late", answered - deadline);
+        assert!(begun_in_time.await.unwrap());
+        assert!(matches!(outcome.result, Err(ReadError::Exhausted(Limit { cap: 50, .. }))));
+        assert_eq!(outcome.usage.fuel, 42, "its usage up to then is recorded");
+        drop(release);
     }
 
     #[tokio::test]
@@ -316,7 +372,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             });
-            let run = runner.run(call, is_quick, Arc::default(), late);
+            let run = runner.run(call, is_quick, Arc::default(), end_in(EVENT_TIME), dedicated);
             tokio::select! {
                 _ = run => panic!("the call ended"),
                 started = has_started => started.unwrap(),

@@ -334,6 +334,8 @@ impl Sandbox {
         let engine = self.engine.clone();
         let progress = Arc::<call_runner::CallProgress>::default();
         let permit = Arc::new(permit);
+        let end =
+            call_runner::CallEnd { deadline: permit.deadline(), limit: permit.time_limit(), record: record.clone() };
         let (call_progress, call_record) = (Arc::clone(&progress), record.clone());
         if mount.grants.may_stall() && !call_progress.thread.may_block() {
             // Released when the caller is answered, even if the thread still hangs.
@@ -341,21 +343,20 @@ impl Sandbox {
                 Ok(turn) => turn,
                 Err(error) => return Outcome::failed(error),
             };
-            let (name, deadline, late) = (mount.name.clone(), permit.deadline(), permit.time_limit());
+            let name = mount.name.clone();
             call_progress.thread.assign();
             let call = async move || {
                 let _running = running;
                 call::run(&engine, &mount, (&mut spec, &extras), &permit, &call_progress, &call_record).await
             };
-            return call_runner::dedicated_thread::run(&name, deadline, late, record, call).await;
+            return call_runner::dedicated_thread::run(&name, end, call).await;
         }
         let is_quick = permit.is_quick();
         let (call_mount, call_permit) = (Arc::clone(&mount), Arc::clone(&permit));
-        let late = || {
-            let (deadline, limit, record) = (call_permit.deadline(), call_permit.time_limit(), record.clone());
+        let dedicated = || {
             // The turn is released when this value is dropped, even if the thread still hangs.
             let turn = call_permit.detach()?;
-            Ok(call_runner::DedicatedCall { mount: call_mount.name.clone(), deadline, limit, record, turn })
+            Ok(call_runner::DedicatedCall { mount: call_mount.name.clone(), turn })
         };
         // Dropped last, when the call has written its usage.
         let running = (record.running(), running);
@@ -363,7 +364,7 @@ impl Sandbox {
             let _running = running;
             call::run(&engine, &mount, (&mut spec, &extras), &permit, &call_progress, &call_record).await
         });
-        let mut outcome = self.runner.run(call, is_quick, progress, late).await;
+        let mut outcome = self.runner.run(call, is_quick, progress, end, dedicated).await;
         if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {
             // The call was stopped from outside. The runner knows neither its usage nor which text may be shown.
             interfaces::redact_error(error, call_mount.grants.redactor());

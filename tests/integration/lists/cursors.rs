@@ -1,7 +1,7 @@
 //! Cursors of the real server. An installation authenticates its cursors with its key. So it accepts them after a
 //! restart, and refuses changed cursors and cursors of another installation.
 
-use belljar_tests::{Client, Era, Site, Wire};
+use belljar_tests::{Client, Era, Site, Wire, wait_until};
 use serde_json::{Value, json};
 
 use crate::support::{kind, site};
@@ -153,19 +153,21 @@ fn a_cursor_into_a_removed_mount_continues_with_the_next_mount() {
 /// gets all entries.
 #[test]
 fn a_list_that_begins_before_all_mounts_are_loaded_is_complete() {
-    assert!(in_one_of_three(|| uncompiled_site("1s").stdio(Era::Stateless).uris().len() == 10_001));
+    wait_until_complete(|| uncompiled_site("1s").stdio(Era::Stateless).uris().len());
 }
 
-/// True if `is_met` returns true in one of three attempts. On a busy machine, the list may take longer than
-/// `list-time`.
-fn in_one_of_three(mut is_met: impl FnMut() -> bool) -> bool {
-    (0..3).any(|_| is_met())
+/// Lists again and again until a list is complete. On a busy machine, one call may take longer than `list-time`.
+fn wait_until_complete(mut list: impl FnMut() -> usize) {
+    wait_until("a complete list", || match list() {
+        10_001 => Ok(()),
+        entries => Err(format!("{entries} entries")),
+    });
 }
 
 /// If a client continues a list while the mount is being compiled, the list does not end early.
 #[test]
 fn a_list_continued_before_its_mount_is_loaded_is_complete() {
-    assert!(in_one_of_three(|| {
+    wait_until_complete(|| {
         let site = uncompiled_site("1s");
         assert!(site.run(&["check"]).status.success());
         let mut client = site.stdio(Era::Stateless);
@@ -179,6 +181,6 @@ fn a_list_continued_before_its_mount_is_loaded_is_complete() {
             seen.extend(more);
             next = following;
         }
-        seen.len() == 10_001
-    }));
+        seen.len()
+    });
 }

@@ -44,6 +44,35 @@ fn without_configuration_mounts_without_grants_share_a_process_and_others_have_t
     assert!(client.close().status.success());
 }
 
+/// Bytes of shared memory that a process has.
+fn shared_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn large_bodies_come_through_memory_that_is_given_back() {
+    let site = site("total-memory = \"2GiB\"\n[limits]\nresult = \"128MiB\"\nmemory = \"512MiB\"\ntime = \"60s\"\n");
+    site.mount_as("guest_sized", "sized.wasm");
+    let mut client = serve(&site);
+    assert_eq!(client.text("belljar://sized/text/1024"), "x".repeat(1024));
+    let sharing = shared(&mut client);
+    assert_eq!(shared_memory(sharing), 0);
+    let lines = client.text("belljar://sized/log/8388608");
+    assert_eq!((lines.len(), lines.lines().count()), (8 << 20, (8 << 20) / 64));
+    assert!(shared_memory(sharing) >= 4 << 20, "it came through the memory");
+    wait_until("the end of what no answer uses", || match shared_memory(sharing) {
+        ..=0x40_0000 => Ok(()),
+        more => Err(format!("{more} bytes")),
+    });
+    // Larger than the memory: it comes through the socket.
+    let text = client.text("belljar://sized/text/70000000");
+    assert!(text.len() == 70_000_000 && text.bytes().all(|byte| byte == b'x'));
+    assert_eq!(shared(&mut client), sharing, "it is the same process");
+    assert!(client.close().status.success());
+}
+
 #[test]
 fn a_mount_that_is_removed_leaves_the_process() {
     let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n");

@@ -6,33 +6,21 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::oneshot;
-use tokio::time::{Duration, Instant, timeout_at};
 
-use super::nice;
-use crate::grants::CallRecord;
-use crate::model::{Limit, MountName, ReadError};
+use super::{CallEnd, nice};
+use crate::model::{MountName, ReadError};
 use crate::sandbox::spec::Outcome;
-
-/// Time after the deadline that the caller waits for the call's own timer.
-const GRACE: Duration = Duration::from_millis(25);
 
 /// Threads that were still running at their deadline, since the start of the process.
 static STUCK: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs the call that `make` creates on a dedicated thread. `make` owns everything that the call holds. If the thread
-/// does not return in time, the outcome is the limit `late` with the usage recorded so far.
-pub(in crate::sandbox) async fn run<F>(
-    name: &MountName,
-    deadline: Instant,
-    late: Limit,
-    record: &CallRecord,
-    make: F,
-) -> Outcome
+/// does not return in time, the outcome is that of `end`.
+pub(in crate::sandbox) async fn run<F>(name: &MountName, end: CallEnd, make: F) -> Outcome
 where
     F: AsyncFnOnce() -> Outcome + Send + 'static,
 {
-    record.may_hang();
-    let none = |error| Outcome { result: Err(error), usage: record.usage(), decisions: record.take_decisions() };
+    end.record.may_hang();
     let (mut done, outcome) = oneshot::channel();
     let body = move || {
         nice::lower_priority();
@@ -47,29 +35,36 @@ where
         });
     };
     if let Err(error) = std::thread::Builder::new().name(format!("call-{name}")).spawn(body) {
-        return none(ReadError::Internal(format!("cannot start a thread for a call: {error}")));
+        return end.failed(ReadError::Internal(format!("cannot start a thread for a call: {error}")));
     }
-    match timeout_at(deadline + GRACE, outcome).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => none(ReadError::Internal("the thread of a call ended without an outcome".to_owned())),
-        Err(_) => {
+    match end.within(outcome).await {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(_)) => end.failed(ReadError::Internal("the thread of a call ended without an outcome".to_owned())),
+        None => {
             let stuck = STUCK.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::warn!(
                 mount = %name,
                 "a file operation hangs; the call was answered, but its thread and a slot of its mount stay occupied until the operation returns ({stuck} such threads since the start)"
             );
-            none(ReadError::Exhausted(late))
+            end.late()
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::error::LimitKind;
-    use crate::model::{DecisionKind, DecisionLog, Usage};
+    use tokio::time::{Duration, Instant};
 
-    const LATE: Limit = Limit { kind: LimitKind::Time, used: 50, cap: 50 };
+    use super::super::GRACE;
+    use super::*;
+    use crate::grants::CallRecord;
+    use crate::model::error::LimitKind;
+    use crate::model::{DecisionKind, DecisionLog, Limit, Usage};
+
+    fn end(deadline: Instant, record: &CallRecord) -> CallEnd {
+        let limit = Limit { kind: LimitKind::Time, used: 50, cap: 50 };
+        CallEnd { deadline, limit, record: record.clone() }
+    }
 
     fn outcome() -> Outcome {
         Outcome { result: Err(ReadError::NotFound), usage: Usage::default(), decisions: DecisionLog::default() }
@@ -89,7 +84,7 @@ mod tests {
         // its usage.
         let recorded_in_time = tokio::task::spawn_blocking(move || has_recorded.recv_timeout(EVENT_TIME).is_ok());
         let deadline = Instant::now() + Duration::from_millis(50);
-        let stalled = run(&name, deadline, LATE, &record, async move || {
+        let stalled = run(&name, end(deadline, &record), async move || {
             own.begin(100);
             own.fuel_left(58);
             own.add_decision("fs", "/d", DecisionKind::Allowed, || None);
@@ -107,7 +102,7 @@ mod tests {
         assert_eq!((stalled.usage.fuel, stalled.decisions.decisions().len()), (42, 1));
         // The thread of the first call still hangs.
         tokio::time::resume();
-        let fine = run(&name, Instant::now() + EVENT_TIME, LATE, &record, async || outcome()).await;
+        let fine = run(&name, end(Instant::now() + EVENT_TIME, &record), async || outcome()).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
         drop(release);
     }
@@ -118,7 +113,7 @@ mod tests {
         let record = CallRecord::default();
         let (started, has_started) = oneshot::channel();
         let (held, dropped) = oneshot::channel::<()>();
-        let call = run(&name, Instant::now() + EVENT_TIME, LATE, &record, async move || {
+        let call = run(&name, end(Instant::now() + EVENT_TIME, &record), async move || {
             let _held = held;
             started.send(()).unwrap();
             std::future::pending::<Outcome>().await

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::net::UnixStream;
 use tokio::runtime::Builder;
@@ -22,7 +22,8 @@ use crate::interfaces::{Reply, Request};
 use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::progress::ProgressRate;
 use crate::limits::{Admission, CallOrigin, Gate, Permit};
-use crate::model::{Limits, MountName, ReadError};
+use crate::model::error::LimitKind;
+use crate::model::{Limit, Limits, MountName, ReadError};
 use crate::policy::{Decider, Evidence, Target, authenticate};
 use crate::sandbox::error::SandboxError;
 use crate::sandbox::loaded_mount::LoadedMount;
@@ -222,7 +223,10 @@ impl WorkerHost {
         let permit = match mount {
             Some(Ok(mount)) => {
                 spec.mount = mount.loaded.id();
-                self.admit(&mount, &spec.request, by).await
+                // The front has given it a turn. If calls that were answered still hold all turns here, its time passes.
+                self.admit(&mount, &spec.request, by)
+                    .await
+                    .map_err(|error| if Instant::now() < by { error } else { out_of_time(time_left) })
             }
             Some(Err(why)) => Err(ReadError::Unavailable(format!("the worker process cannot run the mount: {why}"))),
             None => Err(ReadError::Internal("the worker process does not have the mount".to_owned())),
@@ -321,6 +325,12 @@ impl Front for CallFront {
             UnixStream::from_std(stream)
         })
     }
+}
+
+/// The error of a call whose time has passed. The front knows its whole time, and says that.
+fn out_of_time(time: Duration) -> ReadError {
+    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    ReadError::Exhausted(Limit { kind: LimitKind::Time, used: ms, cap: ms })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
