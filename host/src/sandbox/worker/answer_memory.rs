@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::{Errno, pread};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
@@ -26,7 +26,7 @@ use crate::model::Body;
 const SIZE: usize = 64 << 20;
 
 /// Bytes from the start that stay in memory while no answer uses them.
-const KEPT: u64 = 4 << 20;
+const KEPT: usize = 4 << 20;
 
 /// The time after which memory beyond [`KEPT`] is given back. New memory costs more than a copy, and large answers often
 /// follow each other.
@@ -116,7 +116,7 @@ impl AnswerMemory {
     fn free(self: &Arc<Self>, start: u64, end: u64) {
         let mut free = lock(&self.free);
         free.ranges.push((start, end));
-        if end <= KEPT || free.is_trimmed_soon {
+        if end <= KEPT as u64 || free.is_trimmed_soon {
             return;
         }
         let Ok(runtime) = Handle::try_current() else { return };
@@ -135,7 +135,7 @@ impl AnswerMemory {
         let mut free = lock(&self.free);
         free.is_trimmed_soon = false;
         for (start, end) in &free.ranges {
-            let start = (*start).max(KEPT);
+            let start = (*start).max(KEPT as u64);
             if start < *end {
                 // If the kernel refuses it, the memory stays until the worker ends.
                 let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -209,12 +209,22 @@ impl Drop for HeldBodies {
 /// The worker's side.
 pub(in crate::sandbox) struct AnswerRoom {
     memory: NonNull<u8>,
-    /// The ranges that the front has not taken yet: start and end, in bytes.
-    used: Mutex<BTreeMap<usize, usize>>,
+    used: Mutex<UsedRanges>,
+}
+
+/// The ranges that the front has not taken yet, as far as the worker knows.
+#[derive(Default)]
+struct UsedRanges {
+    /// The start and the end of each, in bytes.
+    ranges: BTreeMap<usize, usize>,
+    /// The end of the last byte that may take memory.
+    end: usize,
+    /// True if a task will give memory back.
+    is_trimmed_soon: bool,
 }
 
 #[expect(unsafe_code, reason = "the memory is shared with the front, and the compiler knows no owner of it")]
-// SAFETY: only `AnswerRoom::write` accesses the memory, and each of its ranges has one writer.
+// SAFETY: only `AnswerRoom::write` and `AnswerRoom::give_back` access the memory, and each of its ranges has one writer.
 unsafe impl Send for AnswerRoom {}
 
 #[expect(unsafe_code, reason = "see `Send`")]
@@ -266,12 +276,48 @@ impl AnswerRoom {
         Some(range)
     }
 
-    /// Takes ranges back, which the front has copied. Unknown ones are ignored.
-    pub(in crate::sandbox) fn free(&self, starts: &[u64]) {
+    /// Takes ranges back, which the front has copied. Unknown ones are ignored. Gives memory back after a time, if no answer
+    /// uses it then.
+    pub(in crate::sandbox) fn free(self: &Arc<Self>, starts: &[u64]) {
         let mut used = lock(&self.used);
         for start in starts.iter().filter_map(|start| usize::try_from(*start).ok()) {
-            used.remove(&start);
+            used.ranges.remove(&start);
         }
+        if used.end <= KEPT || used.is_trimmed_soon {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        used.is_trimmed_soon = true;
+        let room = Arc::downgrade(self);
+        runtime.spawn(async move {
+            tokio::time::sleep(KEPT_FOR).await;
+            if let Some(room) = room.upgrade() {
+                room.trim();
+            }
+        });
+    }
+
+    /// Gives the memory that no range uses back, beyond [`KEPT`].
+    fn trim(&self) {
+        let mut used = lock(&self.used);
+        used.is_trimmed_soon = false;
+        let mut start = KEPT;
+        for (next, end) in &used.ranges {
+            self.give_back(start, *next);
+            start = start.max(*end);
+        }
+        self.give_back(start, used.end);
+        used.end = used.ranges.values().copied().max().unwrap_or_default();
+    }
+
+    /// Gives the memory from `start` to `end` back. No range is there.
+    fn give_back(&self, start: usize, end: usize) {
+        if start >= end {
+            return;
+        }
+        #[expect(unsafe_code, reason = "see `map`")]
+        // SAFETY: both are in the mapping. Its bytes become zero, and nobody has a reference to them.
+        let _ = unsafe { madvise(self.memory.add(start).as_ptr().cast(), end - start, Advice::LinuxRemove) };
     }
 
     /// Reserves the first gap of `len` bytes. The first, because memory near the start is there already.
@@ -279,14 +325,15 @@ impl AnswerRoom {
         let mut used = lock(&self.used);
         let len = len.checked_next_multiple_of(PAGE)?;
         let mut start = 0;
-        for (next, end) in used.iter() {
+        for (next, end) in &used.ranges {
             if next - start >= len {
                 break;
             }
             start = *end;
         }
         let end = start.checked_add(len).filter(|end| *end <= SIZE)?;
-        used.insert(start, end);
+        used.ranges.insert(start, end);
+        used.end = used.end.max(end);
         Some(start)
     }
 

@@ -104,7 +104,7 @@ async fn serve_calls(
     descriptors: usize,
     wall: String,
 ) -> Result<(), WorkerEnd> {
-    let (sender, next) = (MessageSender::new(socket), AtomicU64::new(1));
+    let (sender, room, next) = (MessageSender::new(socket), Arc::new(room), AtomicU64::new(1));
     let link = Arc::new(FrontLink { sender, room, next, opening: Mutex::default() });
     let host = match WorkerHost::new(&start, descriptors) {
         Ok(host) => Arc::new(host),
@@ -278,7 +278,7 @@ impl Drop for Gone {
 struct FrontLink {
     sender: MessageSender,
     /// Where large bodies go.
-    room: AnswerRoom,
+    room: Arc<AnswerRoom>,
     next: AtomicU64,
     /// The streams that calls wait for.
     opening: Mutex<HashMap<u64, oneshot::Sender<OwnedFd>>>,
