@@ -6,6 +6,7 @@
 //! A call whose file operations may stall runs on a dedicated thread; see [`dedicated_thread`]. A call that meets such
 //! a file later moves to one from either place.
 
+mod call_end;
 pub(super) mod dedicated_thread;
 mod nice;
 
@@ -20,11 +21,11 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
 
-use crate::grants::{CallRecord, DedicatedThread};
+pub(super) use self::call_end::CallEnd;
+use crate::grants::DedicatedThread;
 use crate::limits::DetachedTurn;
-use crate::model::{Guard, Limit, MountName, ReadError};
+use crate::model::{Guard, MountName, ReadError};
 use crate::sandbox::spec::Outcome;
 
 /// A running call with everything it owns. Boxed from the beginning: it is moved several times, and the move must be
@@ -52,34 +53,6 @@ pub(super) struct CallProgress {
     pub(super) started: AtomicU64,
     /// The request for a dedicated thread, and its state.
     pub(super) thread: DedicatedThread,
-}
-
-/// Time after the deadline that the caller waits for the call's own timer.
-const GRACE: Duration = Duration::from_millis(25);
-
-/// When the caller of a call is answered at the latest, and with what. A thread with the lowest priority may get no processor,
-/// and one that hangs in the kernel does not return.
-pub(super) struct CallEnd {
-    pub(super) deadline: Instant,
-    pub(super) limit: Limit,
-    pub(super) record: CallRecord,
-}
-
-impl CallEnd {
-    /// Waits for `outcome` until a moment after the deadline. `None` if there is none then.
-    async fn within<T>(&self, outcome: impl Future<Output = T>) -> Option<T> {
-        timeout_at(self.deadline + GRACE, outcome).await.ok()
-    }
-
-    /// The outcome of a call that has not ended: the limit, with the usage recorded so far.
-    fn late(self) -> Outcome {
-        self.failed(ReadError::Exhausted(self.limit))
-    }
-
-    /// An error, with the usage recorded so far.
-    fn failed(&self, error: ReadError) -> Outcome {
-        Outcome { result: Err(error), usage: self.record.usage(), decisions: self.record.take_decisions() }
-    }
 }
 
 /// What a call on a dedicated thread needs besides.
@@ -247,9 +220,13 @@ fn panicked(panic: &(dyn Any + Send)) -> Outcome {
 #[cfg(test)]
 mod tests {
     use tokio::sync::oneshot;
+    use tokio::time::Instant;
 
+    use super::call_end::GRACE;
     use super::nice::NICE;
     use super::*;
+    use crate::grants::CallRecord;
+    use crate::model::Limit;
 
     fn answer() -> Outcome {
         Outcome::failed(ReadError::NotFound)

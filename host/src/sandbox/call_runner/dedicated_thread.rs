@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::oneshot;
 
-use super::{CallEnd, nice};
+use super::call_end::CallEnd;
+use super::nice;
 use crate::model::{MountName, ReadError};
 use crate::sandbox::spec::Outcome;
 
@@ -55,7 +56,7 @@ where
 mod tests {
     use tokio::time::{Duration, Instant};
 
-    use super::super::GRACE;
+    use super::super::call_end::GRACE;
     use super::*;
     use crate::grants::CallRecord;
     use crate::model::error::LimitKind;
