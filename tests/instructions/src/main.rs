@@ -1,10 +1,10 @@
 //! Runs each hot path a few times, and counts its cost. callgrind counts instructions, if valgrind runs this program. The
 //! allocator of this program counts allocations. `cargo xtask instructions` runs it and checks the figures.
 //!
-//! Counts only the thread that sends and answers the requests. A worker process is not counted. The epoch thread and the writer of records depend on the
-//! machine's clock; the counted thread has a clock of its own (`clock.rs`). Each path is counted alone and many times. Two
-//! uncounted runs come before each counted one, so that the other threads are in the same state. The result is the median of
-//! the instructions, and the minimum of the allocations.
+//! Counts only the thread that sends and answers the requests. A worker process is not counted. The epoch thread and the
+//! writer of records depend on the machine's clock; the counted thread has a clock of its own (`clock.rs`). Each path is
+//! counted alone and many times. Two uncounted runs come before each counted one, so that the other threads are in the same
+//! state. The result is the median of the instructions, and the minimum of the allocations.
 //!
 //! Prints one line for each path: its name, its allocations, and their bytes. The command line names a component,
 //! `guest_sized`. With `planted`, each path also copies a kilobyte, which the check of the figures must notice.

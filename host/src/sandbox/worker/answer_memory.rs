@@ -116,18 +116,9 @@ impl AnswerMemory {
     fn free(self: &Arc<Self>, start: u64, end: u64) {
         let mut free = lock(&self.free);
         free.ranges.push((start, end));
-        if end <= KEPT as u64 || free.is_trimmed_soon {
-            return;
+        if end > KEPT as u64 {
+            trim_soon(&mut free.is_trimmed_soon, self, Self::trim);
         }
-        let Ok(runtime) = Handle::try_current() else { return };
-        free.is_trimmed_soon = true;
-        let memory = Arc::downgrade(self);
-        runtime.spawn(async move {
-            tokio::time::sleep(KEPT_FOR).await;
-            if let Some(memory) = memory.upgrade() {
-                memory.trim();
-            }
-        });
     }
 
     /// Gives the memory of free ranges back, beyond [`KEPT`]. The worker does not know yet that they are free.
@@ -283,18 +274,9 @@ impl AnswerRoom {
         for start in starts.iter().filter_map(|start| usize::try_from(*start).ok()) {
             used.ranges.remove(&start);
         }
-        if used.end <= KEPT || used.is_trimmed_soon {
-            return;
+        if used.end > KEPT {
+            trim_soon(&mut used.is_trimmed_soon, self, Self::trim);
         }
-        let Ok(runtime) = Handle::try_current() else { return };
-        used.is_trimmed_soon = true;
-        let room = Arc::downgrade(self);
-        runtime.spawn(async move {
-            tokio::time::sleep(KEPT_FOR).await;
-            if let Some(room) = room.upgrade() {
-                room.trim();
-            }
-        });
     }
 
     /// Gives the memory that no range uses back, beyond [`KEPT`].
@@ -355,6 +337,21 @@ impl Drop for AnswerRoom {
         // SAFETY: the mapping belongs to this value, and nobody has a reference into it.
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), SIZE) };
     }
+}
+
+/// Starts a task that calls `trim` after [`KEPT_FOR`], unless there is one. `trim` clears `is_trimmed_soon`.
+fn trim_soon<S: Send + Sync + 'static>(is_trimmed_soon: &mut bool, side: &Arc<S>, trim: fn(&S)) {
+    let Ok(runtime) = Handle::try_current() else { return };
+    if std::mem::replace(is_trimmed_soon, true) {
+        return;
+    }
+    let side = Arc::downgrade(side);
+    runtime.spawn(async move {
+        tokio::time::sleep(KEPT_FOR).await;
+        if let Some(side) = side.upgrade() {
+            trim(&side);
+        }
+    });
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

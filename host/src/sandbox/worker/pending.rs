@@ -196,6 +196,11 @@ impl PendingCalls {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The starts of the ranges of its memory that the worker may use again. Each is returned once.
+    pub(in crate::sandbox) fn take_freed(&self) -> Vec<u64> {
+        self.memory.take_freed()
+    }
+
     /// Adds a call. Gives it back if the worker has ended.
     pub(in crate::sandbox) fn add(&self, number: u64, call: PendingCall) -> Option<PendingCall> {
         match self.lock().as_mut() {

@@ -87,8 +87,6 @@ struct SharedWorker {
     process: Arc<dyn WorkerProcess>,
     sender: MessageSender,
     calls: PendingCalls,
-    /// Where it puts large bodies.
-    memory: Arc<AnswerMemory>,
     next: AtomicU64,
     charged: Mutex<ChargedTime>,
     /// Why it ended. Empty while it runs.
@@ -162,8 +160,7 @@ impl RunningWorker {
         let shared = Arc::new(SharedWorker {
             process,
             sender,
-            calls: PendingCalls::new(Arc::clone(&memory)),
-            memory,
+            calls: PendingCalls::new(memory),
             next: AtomicU64::new(1),
             charged: Mutex::default(),
             end: OnceLock::new(),
@@ -235,7 +232,7 @@ impl RunningWorker {
         let UnsentCall { mut pending, mut message } = *unsent;
         pending.reply = Some(reply);
         message.number = number;
-        message.freed.extend(self.shared.memory.take_freed());
+        message.freed.extend(self.shared.calls.take_freed());
         if let Some(pending) = self.shared.calls.add(number, pending) {
             return Err(Box::new(UnsentCall { pending, message }));
         }

@@ -1,6 +1,6 @@
-//! Measures large answers: 1 MiB and 8 MiB, text, lines of a log and blob, over both transports. Compares belljar with rmcp without a
-//! sandbox. Each server has one client, and each round measures both servers. Also measures the memory for one answer
-//! of 8 MiB.
+//! Measures large answers: 1 MiB and 8 MiB, text, lines of a log and blob, over both transports. Compares belljar with
+//! rmcp without a sandbox. Each server has one client, and each round measures both servers. Also measures the memory for
+//! one answer of 8 MiB.
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
 
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Answers with the number of bytes that the reference names: `text/1024`, `blob/1048576`. Benchmarks measure the cost that
-//! the host adds to such a read. `log/1024` is a text of lines of 64 bytes. `lines/1000` computes 1,000 lines of text, as a provider does that writes figures as text.
-//! `sum/1000` computes the checksum of 1,000 numbers in one loop.
+//! the host adds to such a read. `log/1024` is a text of lines of 64 bytes. `lines/1000` computes 1,000 lines of text, as a
+//! provider does that writes figures as text. `sum/1000` computes the checksum of 1,000 numbers in one loop.
 //!
 //! The list has three of these references. If `SIZED_COUNT` is set, the list has that number of other references instead:
 //! `n/000001`, `n/000002`, and so on. No resource ever changes, so all revisions are constant.
