@@ -46,6 +46,7 @@ mod call_runner;
 mod compile;
 mod compile_progress;
 mod component;
+mod component_code;
 mod descriptors;
 mod engine;
 mod error;

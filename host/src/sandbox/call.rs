@@ -21,7 +21,7 @@ use super::store_data::StoreData;
 use super::worker::message::CallExtras;
 use crate::grants::secrets::Redactor;
 use crate::grants::{CallRecord, CallScope};
-use crate::interfaces::{ReplyLimits, redact_result};
+use crate::interfaces::{Exports, ReplyLimits, redact_result};
 use crate::limits::Permit;
 use crate::limits::cpu_timer::{CpuTimer, thread_time};
 use crate::limits::memory_account::MemoryAccount;
@@ -71,7 +71,7 @@ impl Drop for UsageRecorder<'_> {
 /// cancels the call and drops the store.
 pub(super) async fn run(
     engine: &Engine,
-    mount: &MountRecord,
+    (mount, exports): (&MountRecord, &Exports<StoreData>),
     (spec, extras): (&mut CallSpec, &CallExtras),
     permit: &Permit,
     progress: &Arc<CallProgress>,
@@ -116,7 +116,7 @@ pub(super) async fn run(
     let mut cpu = Duration::ZERO;
     let mut pause: Option<Pin<Box<Sleep>>> = None;
     let ended = {
-        let mut call = pin!(mount.exports.call(store, request));
+        let mut call = pin!(exports.call(store, request));
         let metered = poll_fn(|cx| {
             if let Some(sleep) = pause.as_mut() {
                 ready!(sleep.as_mut().poll(cx));

@@ -195,7 +195,7 @@ impl CodeCache {
         self.installed.as_ref()?.len(digest)
     }
 
-    /// The reason why this version of belljar could not compile the component before.
+    /// The reason why this version of belljar could not compile or link the component before.
     pub(super) fn stored_failure(&self, digest: &Digest) -> Option<String> {
         let file = self.private.open(self.failure_name(digest)).ok()?;
         record_use(&self.private, &self.stem(digest), &file);
@@ -206,7 +206,7 @@ impl CodeCache {
             .then(|| String::from_utf8(reason.to_vec()).ok())?
     }
 
-    /// Records why the component does not compile.
+    /// Records why the component cannot be compiled or linked.
     pub(super) fn store_failure(&self, digest: &Digest, reason: &str) -> std::io::Result<()> {
         let mac = self.failure_mac(digest, reason.as_bytes());
         replace(&self.private, &self.failure_name(digest), &[mac.as_bytes(), reason.as_bytes()].concat())
@@ -214,8 +214,7 @@ impl CodeCache {
 
     fn failure_mac(&self, digest: &Digest, reason: &[u8]) -> blake3::Hash {
         let mut hasher = self.hasher(digest);
-        // Another version may have other compiler limits.
-        hasher.update(b"refused by ").update(env!("CARGO_PKG_VERSION").as_bytes()).update(&[0]).update(reason);
+        hasher.update(b"refused: ").update(reason);
         hasher.finalize()
     }
 
@@ -233,23 +232,19 @@ impl CodeCache {
         hasher
     }
 
-    /// The component's code, if it is in the cache and authentic, or was installed with belljar.
-    ///
-    /// # Errors
-    /// If the code is authentic but this engine cannot load it.
-    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> wasmtime::Result<Option<CompiledCode>> {
-        match self.authenticated(digest) {
-            Some(file) => CompiledCode::map(engine, file.into_std().into()).map(Some),
-            None => Ok(self.installed.as_ref().and_then(|installed| installed.load(engine, digest))),
-        }
+    /// The component's code, if it is in the cache and authentic.
+    pub(super) fn find(&self, digest: &Digest) -> Option<OwnedFd> {
+        let file = self.find_shared(digest).or_else(|| self.find_private(digest))?;
+        Some(file.into_std().into())
     }
 
-    fn authenticated(&self, digest: &Digest) -> Option<File> {
-        self.load_shared(digest).or_else(|| self.load_private(digest))
+    /// The component's code, if it was installed with belljar and this engine loads it.
+    pub(super) fn load_installed(&self, engine: &Engine, digest: &Digest) -> Option<CompiledCode> {
+        self.installed.as_ref()?.load(engine, digest)
     }
 
     /// The component's code from the shared directory, if its signature is valid.
-    fn load_shared(&self, digest: &Digest) -> Option<File> {
+    fn find_shared(&self, digest: &Digest) -> Option<File> {
         let dir = self.shared.as_ref()?;
         let (signature, mut file) = (dir.open(self.signature_name(digest)).ok()?, dir.open(self.names(digest).0).ok()?);
         let signature = read_capped(signature, 64, 64).ok()?;
@@ -271,7 +266,7 @@ impl CodeCache {
     }
 
     /// The component's code from the private directory, if its MAC is valid.
-    fn load_private(&self, digest: &Digest) -> Option<File> {
+    fn find_private(&self, digest: &Digest) -> Option<File> {
         let (code, mac) = self.names(digest);
         let (mac, mut file) = (self.private.open(&mac).ok()?, self.private.open(&code).ok()?);
         record_use(&self.private, &self.stem(digest), &file);
@@ -300,7 +295,7 @@ impl CodeCache {
         let _ = self.private.remove_file(self.names(digest).0);
     }
 
-    /// Stores `code` atomically: in the shared directory if this process may sign, otherwise in the private one.
+    /// Stores `code`, which was linked, atomically: in the shared directory if this process may sign, otherwise in the private one.
     pub(super) fn store(&self, digest: &Digest, code: &[u8]) -> std::io::Result<()> {
         let (code_name, mac_name) = self.names(digest);
         if let (Some(dir), Some(pair)) = (&self.shared, &self.signatures.pair) {

@@ -141,7 +141,7 @@ pub(super) fn compiler(processors: Processors) -> wasmtime::Result<Engine> {
 }
 
 /// A hash of everything except the component that compiled code depends on: the engine's version, its settings and the
-/// processor.
+/// processor. Also of belljar's version: another one may have other interfaces and other limits of the compiler.
 pub(super) fn fingerprint(engine: &Engine) -> String {
     use std::hash::{Hash, Hasher};
 
@@ -156,6 +156,7 @@ pub(super) fn fingerprint(engine: &Engine) -> String {
     }
     let mut hashed = Hashed(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut hashed);
+    hashed.0.update(env!("CARGO_PKG_VERSION").as_bytes());
     hashed.0.finalize().to_hex().chars().take(16).collect()
 }
 

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::model::text;
+
 /// The sandbox does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
@@ -33,6 +35,16 @@ pub enum LoadError {
     /// The compiled code does not load.
     #[error("its compiled code does not load: {0}")]
     Code(String),
+    /// The component, shared with another mount, was unloaded meanwhile.
+    #[error("its component was unloaded meanwhile")]
+    Unloaded,
+}
+
+impl LoadError {
+    /// The engine does not load compiled code.
+    pub(super) fn code(error: &wasmtime::Error) -> Self {
+        Self::Code(text::excerpt(&format!("{error:#}"), 300))
+    }
 }
 
 /// The compiler has no result.

@@ -1,16 +1,14 @@
 //! Loaded mounts.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use super::component_code::ComponentCode;
 use super::mount_id::MountId;
 use super::principal_cache::PrincipalCache;
-use super::store_data::StoreData;
 use super::worker::mount::WorkerMount;
 use super::{descriptors, output};
 use crate::grants::MountGrants;
-use crate::interfaces::Exports;
 use crate::model::{MountName, ReadError};
 
 /// A handle of a loaded mount. The mount stays loaded until the handle is dropped, even if another version replaced it.
@@ -64,7 +62,7 @@ pub(super) type MountRecords = RwLock<HashMap<MountId, Arc<MountRecord>>>;
 /// The sandbox's record of a loaded mount.
 pub(super) struct MountRecord {
     pub(super) name: MountName,
-    pub(super) exports: Arc<Exports<StoreData>>,
+    pub(super) code: Arc<ComponentCode>,
     pub(super) grants: Arc<MountGrants>,
     /// The pool of file descriptors, if the grants of the mount open files.
     pub(super) descriptors: Option<Arc<descriptors::DescriptorPool>>,
@@ -72,8 +70,6 @@ pub(super) struct MountRecord {
     pub(super) log_rate: Arc<output::LogRate>,
     /// Its variants for principals that have secrets of their own.
     pub(super) principals: PrincipalCache<MountRecord>,
-    /// The compiled code, if calls may run in a worker process.
-    pub(super) code: Option<Arc<OwnedFd>>,
     /// The worker process of the mount. `None`: its calls run in this process.
     pub(super) worker: Option<WorkerMount>,
 }

@@ -9,6 +9,7 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use super::compile::{self, CodeCacheConfig, CompiledCode, Compiler, NotCompiled};
+use super::component_code::ComponentCode;
 use super::error::{LoadError, SandboxError};
 use super::loaded_mount::{LoadedMount, MountRecord, MountRecords};
 use super::mount_id::MountId;
@@ -18,11 +19,13 @@ use super::worker::message::CallExtras;
 use super::worker::mount::{MountParts, WorkerMount};
 use super::worker::slot::WorkerSlot;
 use super::worker::starter::WorkerSettings;
-use super::{call, call_runner, compile_progress, descriptors, engine, link, principal_mounts, store_data};
+use super::{
+    call, call_runner, compile_progress, component_code, descriptors, engine, link, principal_mounts, store_data,
+};
 use crate::grants::{CallRecord, MountGrants};
-use crate::interfaces::{self, Exports};
+use crate::interfaces;
 use crate::limits::Permit;
-use crate::model::{Digest, Limits, MountName, ReadError, text};
+use crate::model::{Digest, Limits, MountName, ReadError};
 
 /// The settings of a sandbox.
 pub struct SandboxOptions {
@@ -138,9 +141,8 @@ impl Sandbox {
         file: OwnedFd,
         grants: MountGrants,
     ) -> Result<LoadedMount, LoadError> {
-        let code = CompiledCode::map(&self.engine, file);
-        let code = code.map_err(|error| LoadError::Code(text::excerpt(&format!("{error:#}"), 300)))?;
-        self.link(name, code, grants)
+        let code = CompiledCode::map(&self.engine, file).map_err(|error| LoadError::code(&error))?;
+        Ok(self.insert(name, self.link(code)?, grants, Place::Here))
     }
 
     /// Loads a component for a mount: compiles it or finds it in the cache, and links it. No code of it runs.
@@ -154,11 +156,11 @@ impl Sandbox {
         digest: &Digest,
         grants: MountGrants,
     ) -> Result<LoadedMount, LoadError> {
-        let code = match self.cached(digest) {
+        let code = match self.stored(digest)? {
             Some(code) => code,
             None => self.compile(name, wasm, digest).await?,
         };
-        self.link(name, code, grants)
+        Ok(self.insert(name, code, grants, Place::Here))
     }
 
     /// Loads a component whose compiled code is in the cache. `None` if it must be compiled. Blocks while it reads.
@@ -171,42 +173,40 @@ impl Sandbox {
         digest: &Digest,
         grants: MountGrants,
     ) -> Result<Option<LoadedMount>, LoadError> {
-        match self.cached(digest) {
-            Some(code) => self.link(name, code, grants).map(Some),
-            None => self
-                .cache
-                .as_ref()
-                .and_then(|cache| cache.stored_failure(digest))
-                .map_or(Ok(None), |why| Err(LoadError::NotCompiled(why))),
-        }
+        Ok(self.stored(digest)?.map(|code| self.insert(name, code, grants, Place::Here)))
     }
 
-    fn link(&self, name: &MountName, code: CompiledCode, grants: MountGrants) -> Result<LoadedMount, LoadError> {
-        let refused = |error: wasmtime::Error| LoadError::Unfit(text::excerpt(&format!("{error:#}"), 400));
-        let pre = self.linker.instantiate_pre(&code.component).map_err(refused)?;
-        let exports = Exports::new(pre).map_err(refused)?;
-        // Only workers need the file. It is a descriptor for each component.
-        let file = self.workers.is_some().then(|| Arc::new(code.file));
-        Ok(self.insert(name, (Arc::new(exports), file), grants, Place::Here))
+    /// Links code. Keeps it mapped only if all calls run here.
+    fn link(&self, code: CompiledCode) -> Result<Arc<ComponentCode>, LoadError> {
+        let exports = component_code::link(&self.linker, &code.component)?;
+        Ok(Arc::new(match self.workers {
+            Some(_) => ComponentCode::in_file(code.file),
+            None => ComponentCode::mapped(exports),
+        }))
     }
 
-    /// Loads an already loaded component again, with other grants or under another name. Nothing is compiled. `None` if
-    /// `loaded` is no longer loaded.
+    /// Loads an already loaded component again, with other grants or under another name. Nothing is compiled.
+    ///
+    /// # Errors
+    /// If `loaded` is no longer loaded, or its code cannot be mapped for calls in this process.
     pub fn load_again(
         &self,
         name: &MountName,
         loaded: &LoadedMount,
         grants: MountGrants,
         place: Place<'_>,
-    ) -> Option<LoadedMount> {
-        let record = self.record_of(loaded.id)?;
-        Some(self.insert(name, (Arc::clone(&record.exports), record.code.clone()), grants, place))
+    ) -> Result<LoadedMount, LoadError> {
+        let record = self.record_of(loaded.id).ok_or(LoadError::Unloaded)?;
+        if place == Place::Here {
+            record.code.exports(&self.engine, &self.linker)?;
+        }
+        Ok(self.insert(name, Arc::clone(&record.code), grants, place))
     }
 
     fn insert(
         &self,
         name: &MountName,
-        (exports, code): (Arc<Exports<store_data::StoreData>>, Option<Arc<OwnedFd>>),
+        code: Arc<ComponentCode>,
         grants: MountGrants,
         place: Place<'_>,
     ) -> LoadedMount {
@@ -217,9 +217,9 @@ impl Sandbox {
             Place::Here => None,
             Place::Worker(limits) | Place::SharedWorker(limits) | Place::WorkerForCall(limits) => Some(limits),
         };
-        let worker = match (limits, &self.workers, &code) {
-            (Some(limits), Some(workers), Some(code)) => {
-                let (limits, code) = (limits.clone(), Arc::clone(code));
+        let worker = match (limits, &self.workers, code.file()) {
+            (Some(limits), Some(workers), Some(file)) => {
+                let (limits, code) = (limits.clone(), Arc::clone(file));
                 let (grants, log_rate) = (Arc::clone(&grants), Arc::clone(&log_rate));
                 let parts = MountParts { id, name: name.clone(), limits, code, grants, log_rate };
                 Some(match place {
@@ -232,13 +232,12 @@ impl Sandbox {
         };
         let mounted = Arc::new(MountRecord {
             name: name.clone(),
-            exports,
+            code,
             grants,
             descriptors,
             log_rate,
             principals: PrincipalCache::default(),
             worker,
-            code,
         });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
         LoadedMount { id, mounts: Arc::downgrade(&self.mounts) }
@@ -248,10 +247,13 @@ impl Sandbox {
         self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    async fn compile(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest) -> Result<CompiledCode, LoadError> {
-        if let Some(why) = self.cache.as_ref().and_then(|cache| cache.stored_failure(digest)) {
-            return Err(LoadError::NotCompiled(why));
-        }
+    /// Compiles a component and links it. Stores code that fits the interface; of other code, only the reason.
+    async fn compile(
+        &self,
+        name: &MountName,
+        wasm: Arc<[u8]>,
+        digest: &Digest,
+    ) -> Result<Arc<ComponentCode>, LoadError> {
         let started = std::time::Instant::now();
         let size = wasm.len() as u64;
         let compiled = compile_progress::log_progress(name, size, self.compiler.compile(wasm)).await;
@@ -266,16 +268,22 @@ impl Sandbox {
             LoadError::NotCompiled(reason)
         })?;
         compile_progress::log_end(name, started.elapsed(), code.len() as u64);
-        if let Some(cache) = &self.cache
-            && let Err(error) = cache.store(digest, &code)
-        {
-            tracing::warn!(
-                "cannot store compiled code: {error}; the component will be compiled again at the next start"
-            );
+        let fresh = CompiledCode::fresh(&self.engine, &code).map_err(|error| LoadError::code(&error))?;
+        let linked = self.link(fresh);
+        if let Some(cache) = &self.cache {
+            let stored = match &linked {
+                Ok(_) => cache.store(digest, &code),
+                Err(why) => cache.store_failure(digest, &why.to_string()),
+            };
+            if let Err(error) = stored {
+                tracing::warn!(
+                    "cannot store compiled code: {error}; the component will be compiled again at the next start"
+                );
+            }
         }
-        // Code from the cache is memory-mapped and shares the page cache. Without a cache it is copied.
-        let loaded = self.cached(digest).map_or_else(|| CompiledCode::fresh(&self.engine, &code), Ok);
-        loaded.map_err(|error| LoadError::Code(text::excerpt(&format!("{error:#}"), 300)))
+        let linked = linked?;
+        // Code from the cache is memory-mapped and shares the page cache. Without a cache it is a copy.
+        Ok(self.stored(digest)?.unwrap_or(linked))
     }
 
     /// True if the cache knows that a component compiles, or that it does not.
@@ -295,13 +303,27 @@ impl Sandbox {
         }
     }
 
-    fn cached(&self, digest: &Digest) -> Option<CompiledCode> {
-        let cache = self.cache.as_ref()?;
-        cache.load(&self.engine, digest).unwrap_or_else(|error| {
-            tracing::warn!(%digest, "compiled code in the cache does not load: {error:#}; compiling again");
-            cache.remove(digest);
-            None
-        })
+    /// The compiled code of a component in the cache. `None` if it must be compiled.
+    ///
+    /// # Errors
+    /// If it is known that the component cannot be loaded.
+    fn stored(&self, digest: &Digest) -> Result<Option<Arc<ComponentCode>>, LoadError> {
+        let Some(cache) = &self.cache else { return Ok(None) };
+        let code = match cache.find(digest) {
+            // Linked before it was stored, so nothing is left to check here.
+            Some(file) if self.workers.is_some() => return Ok(Some(Arc::new(ComponentCode::in_file(file)))),
+            Some(file) => CompiledCode::map(&self.engine, file)
+                .inspect_err(|error| {
+                    tracing::warn!(%digest, "compiled code in the cache does not load: {error:#}; compiling again");
+                    cache.remove(digest);
+                })
+                .ok(),
+            None => cache.load_installed(&self.engine, digest),
+        };
+        match code {
+            Some(code) => self.link(code).map(Some),
+            None => cache.stored_failure(digest).map_or(Ok(None), |why| Err(LoadError::NotCompiled(why))),
+        }
     }
 
     /// Runs one call in a fresh instance. Dropping the future stops the guest and frees its resources. Decisions and
@@ -330,6 +352,10 @@ impl Sandbox {
         if let Some(worker) = &base.worker {
             return worker.call(&mount.grants, spec, &permit, record).await;
         }
+        let exports = match mount.code.exports(&self.engine, &self.linker) {
+            Ok(exports) => exports,
+            Err(error) => return Outcome::failed(ReadError::Unavailable(error.to_string())),
+        };
         let running = self.ticker.start_call();
         let engine = self.engine.clone();
         let progress = Arc::<call_runner::CallProgress>::default();
@@ -347,7 +373,7 @@ impl Sandbox {
             call_progress.thread.assign();
             let call = async move || {
                 let _running = running;
-                call::run(&engine, &mount, (&mut spec, &extras), &permit, &call_progress, &call_record).await
+                call::run(&engine, (&mount, &exports), (&mut spec, &extras), &permit, &call_progress, &call_record).await
             };
             return call_runner::dedicated_thread::run(&name, end, call).await;
         }
@@ -362,7 +388,7 @@ impl Sandbox {
         let running = (record.running(), running);
         let call: call_runner::CallFuture = Box::pin(async move {
             let _running = running;
-            call::run(&engine, &mount, (&mut spec, &extras), &permit, &call_progress, &call_record).await
+            call::run(&engine, (&mount, &exports), (&mut spec, &extras), &permit, &call_progress, &call_record).await
         });
         let mut outcome = self.runner.run(call, is_quick, progress, end, dedicated).await;
         if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {

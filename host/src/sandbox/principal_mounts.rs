@@ -45,12 +45,11 @@ fn variant(
         .map_err(|error| ReadError::Internal(format!("the grants of \"{}\" for one principal: {error}", mount.name)))?;
     let made = Arc::new(MountRecord {
         name: mount.name.clone(),
-        exports: Arc::clone(&mount.exports),
+        code: Arc::clone(&mount.code),
         grants: Arc::new(own.sharing(&mount.grants)),
         descriptors: mount.descriptors.clone(),
         log_rate: Arc::clone(&mount.log_rate),
         principals: PrincipalCache::default(),
-        code: None,
         worker: None,
     });
     mount.principals.keep(principal, digest, Arc::clone(&made));

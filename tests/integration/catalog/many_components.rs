@@ -1,11 +1,14 @@
 //! A plugin directory with many components. belljar serves and refuses the same mounts, whether the compiled code comes from
-//! the compiler or from the cache. It loads a component that several mounts share once. The tests start the real program.
+//! the compiler or from the cache. Its own process maps no code of mounts in workers, and other code once for all mounts that
+//! share it. The tests start the real program.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use belljar_tests::{Client, Era, Site, Stdio, places, wait_until_within};
+
+use crate::support::component::assemble;
 
 /// The longest time to compile a few components, on a busy machine.
 const COMPILED: Duration = Duration::from_secs(120);
@@ -16,20 +19,20 @@ const MOUNTS: usize = 8;
 /// The number of listed resources: three components, [`MOUNTS`] mounts of each, three resources of each mount.
 const SERVED: usize = 3 * MOUNTS * 3;
 
-/// The number of refused files: three texts, and a component that does not compile.
-const REFUSED: usize = 4;
+/// The number of refused files: three texts, a component that does not compile, and one that does not fit the interface.
+const REFUSED: usize = 5;
 
 /// The words in the log about a refused file.
 const NOT_SERVED: &str = "is not served";
 
 /// The result of a start.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Start {
     /// The listed URIs.
     uris: Vec<String>,
     /// The lines of the log about refused files.
     refused: Vec<String>,
-    /// The number of mapped files of compiled code.
+    /// The number of files of compiled code that belljar's own process has mapped.
     codes: usize,
 }
 
@@ -47,6 +50,11 @@ fn invalid() -> Vec<u8> {
         bytes.windows(8).position(|bytes| bytes == b"\0asm\x01\0\0\0").expect("the component contains a module");
     bytes[module + 8] = 0x7f;
     bytes
+}
+
+/// A component that compiles, and whose export has no functions.
+fn unfit() -> Vec<u8> {
+    assemble("(component (instance $i) (export \"belljar:provider/resource-provider@0.1.0\" (instance $i)))")
 }
 
 /// Starts belljar, waits until every file is served or refused, and returns the result with the log.
@@ -78,11 +86,13 @@ fn the_compiler_and_the_cache_give_the_same_catalog() {
         site.drop_in(&format!("text{number}.wasm"), "no component");
     }
     site.drop_in("invalid.wasm", invalid());
+    site.drop_in("unfit.wasm", unfit());
 
     let (compiled, _) = start(&site);
     assert_eq!(compiled.uris.len(), SERVED);
     assert_eq!(compiled.refused.len(), REFUSED, "{:?}", compiled.refused);
-    assert_eq!(compiled.codes, 3, "mapped files: one for each component");
+    assert!(compiled.refused.iter().any(|line| line.contains("does not fit the interface")), "{:?}", compiled.refused);
+    assert_eq!(compiled.codes, 0, "all mounts run in workers");
     let (cached, log) = start(&site);
     assert_eq!(cached, compiled);
     assert!(!log.contains("damaged") && !log.contains("compiled in"), "{log}");
@@ -107,4 +117,12 @@ fn the_compiler_and_the_cache_give_the_same_catalog() {
     let (again, log) = start(&site);
     assert_eq!(again, compiled);
     assert!(!log.contains("damaged") && !log.contains("compiled in"), "{log}");
+
+    // One mount runs in belljar's own process, and then all.
+    for (config, codes) in [("[mounts.m0-0]\nisolation = \"none\"\n", 1), ("isolation = \"none\"\n", 3)] {
+        site.config(config);
+        let (inside, log) = start(&site);
+        assert_eq!(inside, Start { codes, ..compiled.clone() }, "{config}");
+        assert!(!log.contains("compiled in"), "{log}");
+    }
 }

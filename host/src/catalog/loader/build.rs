@@ -166,8 +166,9 @@ impl Builder<'_> {
             Isolation::Shared | Isolation::Mount => Place::Worker(&plan.limits),
             Isolation::Call => Place::WorkerForCall(&plan.limits),
         };
-        let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, grants, place) else {
-            return next.refuse(plan, &BuildError::Unloaded, Fallback::Nothing);
+        let loaded = match self.sandbox.load_again(&plan.name, loaded, grants, place) {
+            Ok(loaded) => loaded,
+            Err(why) => return next.refuse(plan, &BuildError::Component(why.to_string()), Fallback::Nothing),
         };
         let key = plan.key(&facts.digest);
         let base_mount = Mount::plain(plan.name.clone(), &plan.base, plan.limits.clone());

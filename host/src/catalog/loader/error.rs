@@ -17,9 +17,6 @@ pub(super) enum BuildError {
     /// Loading the component panicked.
     #[error("belljar panicked while loading it")]
     Panicked,
-    /// The component, shared with another mount, was unloaded meanwhile.
-    #[error("its component was unloaded meanwhile")]
-    Unloaded,
     /// A granted file or directory cannot be opened. Names the grant.
     #[error("{0}")]
     Grant(String),
@@ -32,7 +29,7 @@ impl BuildError {
     /// The kind of reason that clients receive.
     pub(super) fn cause(&self) -> UnservedReason {
         match self {
-            Self::Source(_) | Self::Component(_) | Self::Panicked | Self::Unloaded => UnservedReason::Component,
+            Self::Source(_) | Self::Component(_) | Self::Panicked => UnservedReason::Component,
             Self::Grant(_) | Self::Landlock(_) => UnservedReason::Grant,
         }
     }

@@ -39,20 +39,20 @@ fn shared_code_is_signed_by_processes_that_run_no_component() {
     let (one, two) = (cache("one", 1, false), cache("two", 1, false));
     // A serving process stores in its own directory only.
     one.store(&digest, &code).unwrap();
-    assert!(one.load(&engine, &digest).unwrap().is_some() && two.load(&engine, &digest).unwrap().is_none());
+    assert!(one.find(&digest).is_some() && two.find(&digest).is_none());
     assert!(std::fs::read_dir(temp.path().join("shared")).unwrap().next().is_none());
     // Code signed by a process that runs no component loads in all processes with the same secret.
     cache("check", 1, true).store(&digest, &code).unwrap();
-    assert!(two.load(&engine, &digest).unwrap().is_some());
-    assert!(cache("three", 2, false).load(&engine, &digest).unwrap().is_none(), "code of another user was loaded");
+    assert!(two.find(&digest).is_some());
+    assert!(cache("three", 2, false).find(&digest).is_none(), "code of another user was loaded");
     // Files in the shared directory without a valid signature do not load.
     let other = Digest::of(b"other");
     let place = |name: String| temp.path().join("shared").join(name);
     std::fs::copy(place(two.names(&digest).0), place(two.names(&other).0)).unwrap();
     std::fs::copy(place(two.signature_name(&digest)), place(two.signature_name(&other))).unwrap();
-    assert!(two.load(&engine, &other).unwrap().is_none(), "code of another component was loaded");
+    assert!(two.find(&other).is_none(), "code of another component was loaded");
     std::fs::write(place(two.signature_name(&digest)), [0; 64]).unwrap();
-    assert!(two.load(&engine, &digest).unwrap().is_none());
+    assert!(two.find(&digest).is_none());
 }
 
 #[test]
@@ -64,27 +64,27 @@ fn the_cache_returns_only_authentic_code() {
     let digest = Digest::of(&wasm);
     let code = compile(&wasm, Processors::Own).unwrap();
     let cache = CodeCache::new(private_only(dir(), 7), &engine);
-    assert!(cache.load(&engine, &digest).unwrap().is_none());
+    assert!(cache.find(&digest).is_none());
     cache.store(&digest, &code).unwrap();
-    assert!(cache.load(&engine, &digest).unwrap().is_some());
-    assert!(cache.load(&engine, &Digest::of(b"other")).unwrap().is_none());
-    assert!(CodeCache::new(private_only(dir(), 8), &engine).load(&engine, &digest).unwrap().is_none(), "another key");
+    assert!(cache.find(&digest).is_some());
+    assert!(cache.find(&Digest::of(b"other")).is_none());
+    assert!(CodeCache::new(private_only(dir(), 8), &engine).find(&digest).is_none(), "another key");
 
     let path = temp.path().join(cache.names(&digest).0);
     for at in [0, code.len() / 2, code.len() - 1] {
         let mut bad = code.clone();
         bad[at] ^= 1;
         std::fs::write(&path, &bad).unwrap();
-        assert!(cache.load(&engine, &digest).unwrap().is_none(), "byte {at}");
+        assert!(cache.find(&digest).is_none(), "byte {at}");
     }
     std::fs::write(&path, &code[..code.len() - 1]).unwrap();
-    assert!(cache.load(&engine, &digest).unwrap().is_none());
+    assert!(cache.find(&digest).is_none());
     cache.store(&digest, &code).unwrap();
-    assert!(cache.load(&engine, &digest).unwrap().is_some());
+    assert!(cache.find(&digest).is_some());
     let other = Digest::of(b"other");
     std::fs::rename(&path, temp.path().join(cache.names(&other).0)).unwrap();
     std::fs::copy(temp.path().join(cache.names(&digest).1), temp.path().join(cache.names(&other).1)).unwrap();
-    assert!(cache.load(&engine, &other).unwrap().is_none(), "another component's code under this name");
+    assert!(cache.find(&other).is_none(), "another component's code under this name");
 }
 
 #[test]
@@ -99,11 +99,11 @@ fn damaged_code_is_removed() {
     code[100] ^= 1;
     std::fs::write(temp.path().join(cache.names(&digest).0), &code).unwrap();
     assert!(cache.has_entry(&digest));
-    assert!(cache.load(&engine, &digest).unwrap().is_none());
+    assert!(cache.find(&digest).is_none());
     assert!(!cache.has_entry(&digest), "it has to be compiled");
     code[100] ^= 1;
     cache.store(&digest, &code).unwrap();
-    assert!(cache.load(&engine, &digest).unwrap().is_some());
+    assert!(cache.find(&digest).is_some());
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! The compiled code of a component. A sandbox with workers maps it only for calls that run here. So the front maps no code of
+//! a mount that runs in a worker, and holds a descriptor of the file for the worker.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, OnceLock};
+
+use wasmtime::Engine;
+use wasmtime::component::{Component, Linker};
+
+use super::compile::CompiledCode;
+use super::error::LoadError;
+use super::store_data::StoreData;
+use crate::interfaces::Exports;
+use crate::model::text;
+
+/// The linked exports of mapped code.
+type Linked = Arc<Exports<StoreData>>;
+
+/// The compiled code of a component: in a file, mapped, or both.
+pub(super) struct ComponentCode {
+    file: Option<Arc<OwnedFd>>,
+    /// Empty until it is mapped.
+    exports: OnceLock<Result<Linked, LoadError>>,
+}
+
+impl ComponentCode {
+    /// Code in an authenticated file, or in sealed memory. It is mapped when a call is to run here.
+    pub(super) fn in_file(file: OwnedFd) -> Self {
+        Self { file: Some(Arc::new(file)), exports: OnceLock::new() }
+    }
+
+    /// Mapped code. Its file is closed, because it would be a descriptor for each component.
+    pub(super) fn mapped(exports: Linked) -> Self {
+        Self { file: None, exports: OnceLock::from(Ok(exports)) }
+    }
+
+    /// The file, for workers. `None` if all calls run here.
+    pub(super) fn file(&self) -> Option<&Arc<OwnedFd>> {
+        self.file.as_ref()
+    }
+
+    /// The exports. Maps and links the code if it is not mapped yet.
+    ///
+    /// # Errors
+    /// If the engine does not load the code, or it does not fit the interface.
+    pub(super) fn exports(&self, engine: &Engine, linker: &Linker<StoreData>) -> Result<Linked, LoadError> {
+        self.exports.get_or_init(|| self.map(engine, linker)).clone()
+    }
+
+    fn map(&self, engine: &Engine, linker: &Linker<StoreData>) -> Result<Linked, LoadError> {
+        let file = self.file.as_ref().ok_or(LoadError::Unloaded)?;
+        let code = file.try_clone().map_err(wasmtime::Error::from).and_then(|file| CompiledCode::map(engine, file));
+        link(linker, &code.map_err(|error| LoadError::code(&error))?.component)
+    }
+}
+
+/// Links a component with the functions that it imports, and finds its exports.
+///
+/// # Errors
+/// If it does not fit the interface.
+pub(super) fn link(linker: &Linker<StoreData>, component: &Component) -> Result<Linked, LoadError> {
+    let unfit = |error: wasmtime::Error| LoadError::Unfit(text::excerpt(&format!("{error:#}"), 400));
+    let linked = linker.instantiate_pre(component).map_err(unfit)?;
+    Exports::new(linked).map(Arc::new).map_err(unfit)
+}
