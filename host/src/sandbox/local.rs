@@ -203,13 +203,7 @@ impl Sandbox {
         Ok(self.insert(name, Arc::clone(&record.code), grants, place))
     }
 
-    fn insert(
-        &self,
-        name: &MountName,
-        code: Arc<ComponentCode>,
-        grants: MountGrants,
-        place: Place<'_>,
-    ) -> LoadedMount {
+    fn insert(&self, name: &MountName, code: Arc<ComponentCode>, grants: MountGrants, place: Place<'_>) -> LoadedMount {
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
         let descriptors = grants.opens_files().then(|| Arc::clone(&self.descriptors));
         let (grants, log_rate) = (Arc::new(grants), Arc::default());
@@ -373,7 +367,8 @@ impl Sandbox {
             call_progress.thread.assign();
             let call = async move || {
                 let _running = running;
-                call::run(&engine, (&mount, &exports), (&mut spec, &extras), &permit, &call_progress, &call_record).await
+                call::run(&engine, (&mount, &exports), (&mut spec, &extras), &permit, &call_progress, &call_record)
+                    .await
             };
             return call_runner::dedicated_thread::run(&name, end, call).await;
         }

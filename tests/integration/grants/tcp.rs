@@ -1,6 +1,7 @@
 //! TCP grants, as an operator and a client see them. The servers are real ones on loopback, with and without TLS. A refusal
 //! names the command that would allow the connection.
 
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use belljar_tests::Era;
@@ -166,5 +167,17 @@ fn impossible_grants_are_refused_with_the_cure() {
         let checked = site.run(&["check"]);
         let said = format!("{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
         assert!(!checked.status.success() && said.contains(expected), "{grants}: {said}");
+    }
+}
+
+/// Tests of a port on which nobody listens any more need that.
+#[test]
+fn a_test_server_that_was_dropped_has_closed_its_port() {
+    for _ in 0..50 {
+        let server = shouting();
+        let address = server.address();
+        assert!(TcpStream::connect(address).is_ok());
+        drop(server);
+        assert!(TcpStream::connect(address).is_err(), "{address}");
     }
 }

@@ -1,6 +1,8 @@
 //! The launcher process, in the real binary: it starts workers outside of belljar's own wall, and opens what is granted
 //! while belljar runs.
 
+use std::time::Duration;
+
 use belljar_tests::{Client, DEADLINE, Era, Site, Stdio, wait_until};
 use belljar_upstream::{Upstream, echo};
 use rustix::process::{Pid, Signal, kill_process};
@@ -135,6 +137,8 @@ fn a_signal_to_stop_leaves_calls_in_workers_to_the_front() {
     let limits = "[mounts.hostile.limits]\ntime = \"1h\"\nfuel = 10000000000\n";
     let site = site(&format!("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n{limits}"));
     let mut client = serve(&site);
+    // A long call has the lowest priority, so a busy machine gives it little time.
+    client.patience = Duration::from_secs(600);
     let front = front(&mut client);
     let running = client.send("resources/read", json!({ "uri": "belljar://hostile/spin" }));
     await_computing(&workers(front));

@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -107,6 +107,8 @@ fn is_open(stream: &TcpStream) -> bool {
 pub struct Upstream {
     address: SocketAddr,
     shared: Arc<Shared>,
+    /// The thread that accepts connections.
+    accepting: Option<JoinHandle<()>>,
 }
 
 /// A function that makes the bytes of an answer.
@@ -162,7 +164,7 @@ impl Upstream {
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared::default());
         let (own, handle) = (Arc::clone(&shared), Arc::new(handle));
-        thread::spawn(move || {
+        let accepting = thread::spawn(move || {
             for (number, stream) in listener.incoming().flatten().enumerate() {
                 if own.is_over.load(Ordering::SeqCst) {
                     break;
@@ -184,7 +186,7 @@ impl Upstream {
                 });
             }
         });
-        Upstream { address, shared }
+        Upstream { address, shared, accepting: Some(accepting) }
     }
 
     /// The address on which the server listens.
@@ -235,8 +237,12 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // Connect once, to wake the thread that accepts connections.
-        drop(TcpStream::connect(self.address));
+        // Connect once, to wake the thread that accepts connections. When it has ended, the port is closed.
+        if TcpStream::connect(self.address).is_ok()
+            && let Some(accepting) = self.accepting.take()
+        {
+            let _ = accepting.join();
+        }
     }
 }
 
