@@ -295,7 +295,8 @@ impl CodeCache {
         let _ = self.private.remove_file(self.names(digest).0);
     }
 
-    /// Stores `code`, which was linked, atomically: in the shared directory if this process may sign, otherwise in the private one.
+    /// Stores `code`, which was linked. Atomically: in the shared directory if this process may sign, otherwise in the
+    /// private one.
     pub(super) fn store(&self, digest: &Digest, code: &[u8]) -> std::io::Result<()> {
         let (code_name, mac_name) = self.names(digest);
         if let (Some(dir), Some(pair)) = (&self.shared, &self.signatures.pair) {

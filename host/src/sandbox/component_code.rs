@@ -20,7 +20,7 @@ type Linked = Arc<Exports<StoreData>>;
 pub(super) struct ComponentCode {
     file: Option<Arc<OwnedFd>>,
     /// Empty until it is mapped.
-    exports: OnceLock<Result<Linked, LoadError>>,
+    exports: OnceLock<Linked>,
 }
 
 impl ComponentCode {
@@ -31,7 +31,7 @@ impl ComponentCode {
 
     /// Mapped code. Its file is closed, because it would be a descriptor for each component.
     pub(super) fn mapped(exports: Linked) -> Self {
-        Self { file: None, exports: OnceLock::from(Ok(exports)) }
+        Self { file: None, exports: OnceLock::from(exports) }
     }
 
     /// The file, for workers. `None` if all calls run here.
@@ -44,7 +44,12 @@ impl ComponentCode {
     /// # Errors
     /// If the engine does not load the code, or it does not fit the interface.
     pub(super) fn exports(&self, engine: &Engine, linker: &Linker<StoreData>) -> Result<Linked, LoadError> {
-        self.exports.get_or_init(|| self.map(engine, linker)).clone()
+        if let Some(exports) = self.exports.get() {
+            return Ok(Arc::clone(exports));
+        }
+        // An error may pass, such as a lack of descriptors, so it is not kept.
+        let exports = self.map(engine, linker)?;
+        Ok(Arc::clone(self.exports.get_or_init(|| exports)))
     }
 
     fn map(&self, engine: &Engine, linker: &Linker<StoreData>) -> Result<Linked, LoadError> {
