@@ -56,6 +56,7 @@ mod host_memory;
 mod link;
 mod loaded_mount;
 mod local;
+mod memory_file;
 mod meter;
 mod mount_id;
 mod output;

@@ -79,21 +79,22 @@ impl Group {
         }
     }
 
-    /// Runs `attempt` until the store answered each question of each replica in time meanwhile. On a busy machine it may not,
-    /// and then a replica works alone for a moment.
+    /// Runs `attempt` until the store answered each question of each replica in time meanwhile, and no replica lost a lease.
+    /// On a busy machine, a replica works alone for a moment, or renews a lease too late.
     fn undisturbed<T>(&self, mut attempt: impl FnMut() -> T) -> T {
-        let failures = || {
+        let state = || {
             self.await_store();
-            self.replicas.iter().map(|replica| replica.metric("belljar_store_failures_total")).sum::<f64>()
+            let of = |name: &str| self.replicas.iter().map(|replica| replica.metric(name)).collect::<Vec<_>>();
+            (of("belljar_store_failures_total"), of("belljar_watch_leases"))
         };
         for _ in 0..20 {
-            let before = failures();
+            let before = state();
             let result = attempt();
-            if failures() == before {
+            if state() == before {
                 return result;
             }
         }
-        panic!("the store never answers in time");
+        panic!("the store never answers in time, or leases never stay");
     }
 
     fn client(&self, at: usize) -> Client<Http> {

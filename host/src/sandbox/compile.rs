@@ -27,7 +27,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use wasmtime::Engine;
 
 use installed::InstalledCode;
-pub(super) use load::CompiledCode;
+pub(super) use load::{CompiledCode, copied, sealed};
 
 use super::engine::{self, Processors};
 use super::error::{CompileError, KeyError};

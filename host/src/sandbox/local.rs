@@ -262,8 +262,8 @@ impl Sandbox {
             LoadError::NotCompiled(reason)
         })?;
         compile_progress::log_end(name, started.elapsed(), code.len() as u64);
-        let fresh = CompiledCode::fresh(&self.engine, &code).map_err(|error| LoadError::code(&error))?;
-        let linked = self.link(fresh);
+        let component = compile::copied(&self.engine, &code).map_err(|error| LoadError::code(&error))?;
+        let linked = component_code::link(&self.linker, &component);
         if let Some(cache) = &self.cache {
             let stored = match &linked {
                 Ok(_) => cache.store(digest, &code),
@@ -275,9 +275,15 @@ impl Sandbox {
                 );
             }
         }
-        let linked = linked?;
-        // Code from the cache is memory-mapped and shares the page cache. Without a cache it is a copy.
-        Ok(self.stored(digest)?.unwrap_or(linked))
+        let exports = linked?;
+        // Code from the cache is memory-mapped and shares the page cache.
+        if let Some(stored) = self.stored(digest)? {
+            return Ok(stored);
+        }
+        Ok(Arc::new(match self.workers {
+            Some(_) => ComponentCode::in_file(compile::sealed(&code).map_err(|error| LoadError::code(&error.into()))?),
+            None => ComponentCode::mapped(exports),
+        }))
     }
 
     /// True if the cache knows that a component compiles, or that it does not.

@@ -25,10 +25,10 @@ fn replace(group: &Group, name: &str, text: &str) {
     std::fs::rename(new, group.shared.path(format!("notes/{name}"))).unwrap();
 }
 
-/// The records of calls of belljar's own polls that found the text of a change, over all replicas.
-fn polls(group: &Group) -> usize {
+/// The records of belljar's own polls that found a change, over all replicas.
+fn polls(group: &Group) -> Vec<Value> {
     let is_poll = |record: &Value| record["caller"]["transport"] == "watch";
-    group.replicas.iter().map(|replica| replica.site.audit().iter().filter(|record| is_poll(record)).count()).sum()
+    group.replicas.iter().flat_map(|replica| replica.site.audit()).filter(is_poll).collect()
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn one_replica_looks_and_all_clients_are_told() {
     });
     for text in ["second", "third", "fourth"] {
         let mut attempt = 0;
-        let looks = group.undisturbed(|| {
+        let (looks, records) = group.undisturbed(|| {
             attempt += 1;
             let text = format!("{text} {attempt}");
-            let before = polls(&group);
+            let before = polls(&group).len();
             replace(&group, "a.md", &text);
             for watcher in &mut watchers {
                 assert_eq!(watcher.next(DEADLINE).as_deref(), Some(URI), "{text}");
@@ -61,10 +61,10 @@ fn one_replica_looks_and_all_clients_are_told() {
                 assert_eq!(group.client(at).text(URI), text);
             }
             // A poll that found a change is recorded at once.
-            wait_until("a record of the poll", || if polls(&group) > before { Ok(()) } else { Err("none") });
-            polls(&group) - before
+            wait_until("a record of the poll", || if polls(&group).len() > before { Ok(()) } else { Err("none") });
+            (polls(&group).len() - before, polls(&group))
         });
-        assert_eq!(looks, 1, "looks for {text}");
+        assert_eq!(looks, 1, "looks for {text}: {records:#?}");
     }
     watchers.iter_mut().for_each(|watcher| watcher.settles(URI, "after all changes"));
 }

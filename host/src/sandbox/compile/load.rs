@@ -1,10 +1,13 @@
 //! Loads compiled code. It becomes native code of this process.
 
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{SealFlags, fcntl_add_seals};
 use wasmtime::Engine;
 use wasmtime::component::Component;
+
+use crate::sandbox::memory_file::memory_file;
 
 /// A loaded component, and the file with its compiled code.
 pub(in crate::sandbox) struct CompiledCode {
@@ -29,16 +32,26 @@ impl CompiledCode {
         let component = unsafe { Component::deserialize_file(engine, path) }?;
         Ok(Self { component, file })
     }
+}
 
-    /// Maps code that the compiler process has just made, without a cache. It is copied into sealed memory.
-    pub(in crate::sandbox) fn fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Self> {
-        let file = memfd_create(c"compiled code", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        let mut rest = code;
-        while !rest.is_empty() {
-            let written = rustix::io::write(&file, rest)?;
-            rest = rest.get(written..).unwrap_or_default();
-        }
-        fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Self::map(engine, file)
+/// Loads code that the compiler process has just made, from a copy.
+pub(in crate::sandbox) fn copied(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    #[expect(unsafe_code, reason = "compiled code of belljar, from the compiler process that it started")]
+    // SAFETY: `deserialize` requires bytes from `precompile_component`. The compiler process made them with it, and sent them
+    // through a pipe that no other process has.
+    unsafe {
+        Component::deserialize(engine, code)
     }
+}
+
+/// Puts code into sealed memory, for workers to map.
+pub(in crate::sandbox) fn sealed(code: &[u8]) -> io::Result<OwnedFd> {
+    let file = memory_file(c"compiled code")?;
+    let mut rest = code;
+    while !rest.is_empty() {
+        let written = rustix::io::write(&file, rest)?;
+        rest = rest.get(written..).unwrap_or_default();
+    }
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(file)
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals, fstat, ftruncate};
 use rustix::io::{Errno, pread};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 
 use crate::interfaces::Reply;
 use crate::model::Body;
+use crate::sandbox::memory_file::memory_file;
 
 /// Bytes of the memory. It is address space; only what was written takes memory.
 const SIZE: usize = 64 << 20;
@@ -92,7 +93,7 @@ impl AnswerMemory {
     /// # Errors
     /// If the kernel refuses it, or this process has no descriptor left.
     pub(in crate::sandbox) fn new() -> io::Result<Self> {
-        let file = memfd_create(c"answers", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let file = memory_file(c"answers")?;
         ftruncate(&file, SIZE as u64)?;
         // The worker cannot take memory away while the front copies it.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
