@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::net::UnixStream;
 use tokio::runtime::Builder;
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -140,22 +140,14 @@ struct ServedMount {
     loaded: LoadedMount,
 }
 
-/// A mount that the front has handed over. Its first call loads it, so that large code delays no call of another mount.
-struct HandedMount {
-    /// Taken when it is loaded.
-    parts: Mutex<Option<(MountHandover, Vec<OwnedFd>)>>,
-    /// The loaded mount, or why it cannot be run.
-    loaded: OnceCell<Result<ServedMount, MountError>>,
-}
-
-/// The mounts of a worker by their identifiers in calls.
-type HandedMounts = Mutex<HashMap<MountId, Arc<HandedMount>>>;
+/// The mounts of a worker by their identifiers in calls, each with the reason if it cannot be run.
+type ServedMounts = Mutex<HashMap<MountId, Result<Arc<ServedMount>, Arc<MountError>>>>;
 
 /// What the calls of a worker share.
 struct WorkerHost {
     sandbox: Sandbox,
     admission: Admission,
-    mounts: HandedMounts,
+    mounts: ServedMounts,
 }
 
 impl WorkerHost {
@@ -166,19 +158,14 @@ impl WorkerHost {
         Ok(Self { sandbox, admission, mounts: Mutex::default() })
     }
 
-    /// Keeps a mount for its first call.
-    fn keep(&self, mount: MountHandover, files: Vec<OwnedFd>) {
+    /// Loads a mount. A mount that cannot be loaded fails each of its calls.
+    fn load(&self, mount: MountHandover, files: Vec<OwnedFd>) {
         let id = mount.id;
-        let handed = HandedMount { parts: Mutex::new(Some((mount, files))), loaded: OnceCell::new() };
-        lock(&self.mounts).insert(id, Arc::new(handed));
+        let loaded = self.try_load(mount, files).map(Arc::new).map_err(Arc::new);
+        lock(&self.mounts).insert(id, loaded);
     }
 
-    /// The mount, loaded. A mount that cannot be loaded fails each of its calls.
-    async fn loaded<'m>(&self, mount: &'m HandedMount) -> &'m Result<ServedMount, MountError> {
-        mount.loaded.get_or_init(async || self.load(lock(&mount.parts).take().ok_or(MountError::NoCode)?)).await
-    }
-
-    fn load(&self, (mount, files): (MountHandover, Vec<OwnedFd>)) -> Result<ServedMount, MountError> {
+    fn try_load(&self, mount: MountHandover, files: Vec<OwnedFd>) -> Result<ServedMount, MountError> {
         let name = MountName::new(&mount.name)?;
         let mut files = files.into_iter();
         let code = files.next().ok_or(MountError::NoCode)?;
@@ -194,7 +181,7 @@ impl WorkerHost {
         let running: Arc<Mutex<HashMap<u64, AbortHandle>>> = Arc::default();
         while let Some((message, files)) = frames.next::<ToWorker>().await? {
             match message {
-                ToWorker::Load(mount) => self.keep(*mount, files),
+                ToWorker::Load(mount) => self.load(*mount, files),
                 ToWorker::Unload(id) => drop(lock(&self.mounts).remove(&id)),
                 ToWorker::Call(call) => {
                     let number = call.number;
@@ -232,16 +219,12 @@ impl WorkerHost {
         let front = CallFront { number, link: Arc::clone(link), progress: Mutex::default() };
         let record = CallRecord::of_worker(Arc::new(front));
         let mut gone = Gone { number, link: Arc::clone(link), record: record.clone(), is_over: false };
-        let loaded = match &mount {
-            Some(mount) => Some(self.loaded(mount).await),
-            None => None,
-        };
         let by = Instant::now() + time_left;
-        let permit = match loaded {
+        let permit = match mount {
             Some(Ok(mount)) => {
                 spec.mount = mount.loaded.id();
                 // The front has given it a turn. If calls that were answered still hold all turns here, its time passes.
-                self.admit(mount, &spec.request, by)
+                self.admit(&mount, &spec.request, by)
                     .await
                     .map_err(|error| if Instant::now() < by { error } else { out_of_time(time_left) })
             }
