@@ -16,27 +16,33 @@ use crate::model::text;
 /// The linked exports of mapped code.
 type Linked = Arc<Exports<StoreData>>;
 
-/// The compiled code of a component: in a file, mapped, or both.
-pub(super) struct ComponentCode {
-    file: Option<Arc<OwnedFd>>,
+/// The compiled code of a component.
+pub(super) enum ComponentCode {
+    /// Mapped. Its file is closed, because it would be a descriptor for each component.
+    Mapped(Linked),
+    /// In an authenticated file, or in sealed memory.
+    InFile(CodeFile),
+}
+
+/// Compiled code in a file. It is mapped when a call is to run here.
+pub(super) struct CodeFile {
+    file: Arc<OwnedFd>,
     /// Empty until it is mapped.
     exports: OnceLock<Linked>,
 }
 
 impl ComponentCode {
-    /// Code in an authenticated file, or in sealed memory. It is mapped when a call is to run here.
+    /// Code in this file.
     pub(super) fn in_file(file: OwnedFd) -> Self {
-        Self { file: Some(Arc::new(file)), exports: OnceLock::new() }
-    }
-
-    /// Mapped code. Its file is closed, because it would be a descriptor for each component.
-    pub(super) fn mapped(exports: Linked) -> Self {
-        Self { file: None, exports: OnceLock::from(exports) }
+        Self::InFile(CodeFile { file: Arc::new(file), exports: OnceLock::new() })
     }
 
     /// The file, for workers. `None` if all calls run here.
     pub(super) fn file(&self) -> Option<&Arc<OwnedFd>> {
-        self.file.as_ref()
+        match self {
+            Self::Mapped(_) => None,
+            Self::InFile(code) => Some(&code.file),
+        }
     }
 
     /// The exports. Maps and links the code if it is not mapped yet.
@@ -44,18 +50,24 @@ impl ComponentCode {
     /// # Errors
     /// If the engine does not load the code, or it does not fit the interface.
     pub(super) fn exports(&self, engine: &Engine, linker: &Linker<StoreData>) -> Result<Linked, LoadError> {
-        if let Some(exports) = self.exports.get() {
+        let code = match self {
+            Self::Mapped(exports) => return Ok(Arc::clone(exports)),
+            Self::InFile(code) => code,
+        };
+        if let Some(exports) = code.exports.get() {
             return Ok(Arc::clone(exports));
         }
         // An error may pass, such as a lack of descriptors, so it is not kept.
-        let exports = self.map(engine, linker)?;
-        Ok(Arc::clone(self.exports.get_or_init(|| exports)))
+        let exports = code.map(engine, linker)?;
+        Ok(Arc::clone(code.exports.get_or_init(|| exports)))
     }
+}
 
+impl CodeFile {
     fn map(&self, engine: &Engine, linker: &Linker<StoreData>) -> Result<Linked, LoadError> {
-        let file = self.file.as_ref().ok_or(LoadError::Unloaded)?;
-        let code = file.try_clone().map_err(wasmtime::Error::from).and_then(|file| CompiledCode::map(engine, file));
-        link(linker, &code.map_err(|error| LoadError::code(&error))?.component)
+        let file = self.file.try_clone().map_err(wasmtime::Error::from);
+        let code = file.and_then(|file| CompiledCode::map(engine, file)).map_err(|error| LoadError::code(&error))?;
+        link(linker, &code.component)
     }
 }
 

@@ -181,7 +181,7 @@ impl Sandbox {
         let exports = component_code::link(&self.linker, &code.component)?;
         Ok(Arc::new(match self.workers {
             Some(_) => ComponentCode::in_file(code.file),
-            None => ComponentCode::mapped(exports),
+            None => ComponentCode::Mapped(exports),
         }))
     }
 
@@ -282,7 +282,7 @@ impl Sandbox {
         }
         Ok(Arc::new(match self.workers {
             Some(_) => ComponentCode::in_file(compile::sealed(&code).map_err(|error| LoadError::code(&error.into()))?),
-            None => ComponentCode::mapped(exports),
+            None => ComponentCode::Mapped(exports),
         }))
     }
 

@@ -10,7 +10,7 @@ use belljar_tests::{Site, places, process};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::component::{HandWritten, assemble};
+use crate::component::{HandWritten, assemble, hollow};
 use crate::expect::{cut, is_clean, kind, text};
 use crate::row::{Row, RunMode, Stops, bare, hostile_guest, made};
 use crate::running_site::RowContext;
@@ -170,13 +170,12 @@ pub(crate) fn rows() -> Vec<Row> {
         })
         .stopped(Stops::Wasmtime("a component with an import that is not linked cannot be instantiated")),
         dropped("LIF-09", "components without a required export, or with an export of another type", |site| {
-            let hollow = "(component (instance $i) (export \"belljar:provider/resource-provider@0.1.0\" (instance $i)))";
             let other = "(component (core module $m (func (export \"read\") (result i32) (i32.const 1)))
                 (core instance $m (instantiate $m))
                 (func $read (result u32) (canon lift (core func $m \"read\")))
                 (instance $i (export \"read\" (func $read)))
                 (export \"belljar:provider/resource-provider@0.1.0\" (instance $i)))";
-            site.drop_in("hollow.wasm", assemble(hollow));
+            site.drop_in("hollow.wasm", hollow());
             site.drop_in("other.wasm", assemble(other));
         })
         .act(|context| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use belljar_tests::{Client, Era, Site, Stdio, places, wait_until_within};
 
-use crate::support::component::assemble;
+use crate::support::component::hollow;
 
 /// The longest time to compile a few components, on a busy machine.
 const COMPILED: Duration = Duration::from_secs(120);
@@ -52,11 +52,6 @@ fn invalid() -> Vec<u8> {
     bytes
 }
 
-/// A component that compiles, and whose export has no functions.
-fn unfit() -> Vec<u8> {
-    assemble("(component (instance $i) (export \"belljar:provider/resource-provider@0.1.0\" (instance $i)))")
-}
-
 /// Starts belljar, waits until every file is served or refused, and returns the result with the log.
 fn start(site: &Site) -> (Start, String) {
     let mut client: Client<Stdio> = site.stdio(Era::Stateless);
@@ -86,7 +81,7 @@ fn the_compiler_and_the_cache_give_the_same_catalog() {
         site.drop_in(&format!("text{number}.wasm"), "no component");
     }
     site.drop_in("invalid.wasm", invalid());
-    site.drop_in("unfit.wasm", unfit());
+    site.drop_in("unfit.wasm", hollow());
 
     let (compiled, _) = start(&site);
     assert_eq!(compiled.uris.len(), SERVED);

@@ -62,7 +62,8 @@ fn one_replica_looks_and_all_clients_are_told() {
             }
             // A poll that found a change is recorded at once.
             wait_until("a record of the poll", || if polls(&group).len() > before { Ok(()) } else { Err("none") });
-            (polls(&group).len() - before, polls(&group))
+            let records = polls(&group);
+            (records.len() - before, records)
         });
         assert_eq!(looks, 1, "looks for {text}: {records:#?}");
     }

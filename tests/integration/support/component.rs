@@ -84,6 +84,11 @@ impl HandWritten<'_> {
     }
 }
 
+/// A component that compiles, and whose export has no functions.
+pub(crate) fn hollow() -> Vec<u8> {
+    assemble("(component (instance $i) (export \"belljar:provider/resource-provider@0.1.0\" (instance $i)))")
+}
+
 /// Translates WebAssembly text to a binary.
 pub(crate) fn assemble(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
