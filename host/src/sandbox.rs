@@ -1,4 +1,4 @@
-//! Runs guests: every call gets a fresh store, limited by a permit and dropped at the end of the call.
+//! Runs guests: every call gets a fresh instance, limited by a permit and dropped at the end of the call.
 //!
 //! Inputs and outputs are plain data ([`CallSpec`], [`Outcome`]) and the permit. No handle, closure or wasmtime type
 //! crosses this boundary, so an [`Executor`] may be another process.
@@ -62,6 +62,7 @@ mod mount_id;
 mod output;
 mod principal_cache;
 mod principal_mounts;
+mod spare;
 mod spec;
 mod store_data;
 mod worker;

@@ -104,6 +104,13 @@ impl MountGrants {
     }
 }
 
+impl MountGrants {
+    /// True if a call can hold neither files nor connections, here or in a worker process.
+    pub fn is_empty(&self) -> bool {
+        self.kinds().is_empty() && self.sockets.is_empty()
+    }
+}
+
 impl CallRecord {
     /// True if the call runs in a worker process. The front then masks and cleans its texts.
     pub fn is_of_worker(&self) -> bool {

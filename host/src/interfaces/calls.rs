@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use wasmtime::Store;
-use wasmtime::component::InstancePre;
+use wasmtime::component::{Instance, InstancePre};
 
 use super::function::{Function, ReplyLimits, Returned};
 use super::list::for_each_interface;
@@ -93,16 +93,23 @@ macro_rules! calls {
                 Ok(Self { $($interface,)+ pre })
             }
 
-            /// Creates an instance and calls one function.
+            /// Creates an instance.
+            ///
+            /// # Errors
+            /// A trap or a limit.
+            pub async fn instantiate(&self, store: &mut Store<T>) -> wasmtime::Result<Instance> {
+                self.pre.instantiate_async(store).await
+            }
+
+            /// Calls one function of an instance of this component.
             ///
             /// # Errors
             /// The outer error is a trap or a limit, the inner one the provider's own error.
-            pub async fn call(&self, store: &mut Store<T>, request: &Request) -> Returned<Reply> {
-                let instance = self.pre.instantiate_async(&mut *store).await?;
+            pub async fn call(&self, store: &mut Store<T>, instance: &Instance, request: &Request) -> Returned<Reply> {
                 match request {
                     $($(Request::$function(function) => match &self.$interface {
                         Some(indices) => {
-                            Ok(function.call(indices, store, &instance).await?.map(Reply::$function))
+                            Ok(function.call(indices, store, instance).await?.map(Reply::$function))
                         }
                         None => Ok(Err(ReadError::Internal(format!("{} is not exported", $interface::NAME)))),
                     },)+)+

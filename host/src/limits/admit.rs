@@ -82,6 +82,16 @@ impl Drop for Trial {
 /// The turn of a call on a dedicated thread. Released when dropped, even if the thread still hangs.
 pub struct DetachedTurn(#[expect(dead_code, reason = "held until it is dropped")] Turn);
 
+/// Charges a mount for work that outlives the permit.
+pub struct LaterCharges(Arc<GateState>);
+
+impl LaterCharges {
+    /// Charges processor time to the mount.
+    pub fn charge_cpu(&self, time: Duration) {
+        self.0.mount.share.charge(Instant::now(), time);
+    }
+}
+
 impl Permit {
     /// The limits of the call.
     pub fn limits(&self) -> &Limits {
@@ -143,6 +153,11 @@ impl Permit {
     pub fn charge_cpu(&self, now: Instant, time: Duration) {
         self.computed.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.gate.mount.share.charge(now, time);
+    }
+
+    /// Charges the mount for work that is done when the call has ended.
+    pub fn later_charges(&self) -> LaterCharges {
+        LaterCharges(Arc::clone(&self.gate))
     }
 
     /// The time that the call must wait before it computes on. While its mount has exceeded its CPU share, one call of

@@ -58,6 +58,13 @@ impl MemoryAccount {
         self.lock().allowance.shrink(bytes);
     }
 
+    /// Releases everything: the call has ended, and its memory is about to be freed.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        let all = state.allowance.bytes();
+        state.allowance.shrink(all);
+    }
+
     /// Takes `bytes` until the charge is dropped. `None` if they are not available.
     pub fn charge(&self, bytes: u64) -> Option<MemoryCharge> {
         self.take(bytes).then(|| MemoryCharge { account: self.clone(), bytes })
@@ -114,7 +121,11 @@ mod tests {
             Some(ReadError::Exhausted(Limit { kind: LimitKind::Memory, used: 1001, cap: 1000 }))
         );
         drop(first);
-        assert!(account.charge(600).is_some());
+        let second = account.charge(600);
+        assert!(second.is_some());
+        account.close();
+        assert!(account.charge(1000).is_some(), "a closed account uses nothing");
+        drop(second);
         assert_eq!(account.peak(), 1000);
     }
 

@@ -125,7 +125,6 @@ impl Allowance {
     }
 
     /// An allowance that belongs to no mount.
-    #[cfg(test)]
     pub fn of(budget: &Arc<MemoryBudget>) -> Self {
         Self::new(budget, &MountUsage::new())
     }

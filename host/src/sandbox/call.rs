@@ -1,4 +1,4 @@
-//! One call: a fresh store, all limits set before the guest's first instruction, the export, the outcome.
+//! One call: a fresh instance, all limits set before the guest's first instruction, the export, the outcome.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 use wasmtime::component::ResourceTableError;
-use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
+use wasmtime::{Error, Store, Trap, UpdateDeadline};
 
 use super::call_runner::CallProgress;
 use super::descriptors::ReservedDescriptors;
 use super::loaded_mount::MountRecord;
 use super::output::GuestOutput;
+use super::spare::Spares;
 use super::spec::{CallSpec, Outcome, check_size};
 use super::store_data::StoreData;
 use super::worker::message::CallExtras;
@@ -33,7 +34,7 @@ use crate::model::{Limits, ReadError, Usage};
 const LIFT_SLACK: usize = 64 << 10;
 
 /// Epoch ticks until the first callback of a call: one to two milliseconds.
-const FIRST_TICKS: u64 = 2;
+pub(super) const FIRST_TICKS: u64 = 2;
 
 /// A call that computes for longer moves to the slow pool. Waiting for an upstream or a timer is not computing.
 const SLOW_AFTER: Duration = Duration::from_millis(1);
@@ -54,30 +55,46 @@ impl fmt::Display for DeadlineExceeded {
 
 impl std::error::Error for DeadlineExceeded {}
 
-/// A store that writes its usage to the call record when dropped: at the end of the call, or when it is cancelled.
-struct UsageRecorder<'t> {
+/// The store of a call. Writes its usage to the call record when it is dropped: the call may be cancelled.
+struct CallStore {
     store: Store<StoreData>,
-    record: &'t CallRecord,
+    record: CallRecord,
 }
 
-impl Drop for UsageRecorder<'_> {
-    fn drop(&mut self) {
+impl CallStore {
+    fn record_usage(&self) {
         self.record.fuel_left(self.store.get_fuel().unwrap_or_default());
         self.record.memory_used(self.store.data().account.peak());
     }
 }
 
-/// Runs the call of `spec` on a fresh instance of `mount`, with as many handles as are available. Dropping the future
+impl Drop for CallStore {
+    fn drop(&mut self) {
+        self.record_usage();
+    }
+}
+
+/// What is called.
+pub(super) struct CalledMount {
+    pub(super) spares: Arc<Spares>,
+    /// The mount, with the grants of the principal.
+    pub(super) mount: Arc<MountRecord>,
+    /// The mount, with the grants that all principals have.
+    pub(super) base: Arc<MountRecord>,
+    pub(super) exports: Arc<Exports<StoreData>>,
+}
+
+/// Runs the call of `spec` on a fresh instance of the mount, with as many handles as are available. Dropping the future
 /// cancels the call and drops the store.
 pub(super) async fn run(
-    engine: &Engine,
-    (mount, exports): (&MountRecord, &Exports<StoreData>),
+    called: CalledMount,
     (spec, extras): (&mut CallSpec, &CallExtras),
     permit: &Permit,
     progress: &Arc<CallProgress>,
     record: &CallRecord,
 ) -> Outcome {
     let started = Instant::now();
+    let CalledMount { spares, mount, base, exports } = &called;
     let CallSpec { mount: _, principal: _, request, limits, consent } = spec;
     // File descriptors belong to the process, and other calls need some too.
     let files = mount.descriptors.as_ref().map(|descriptors| descriptors.reserve(limits.handles));
@@ -94,9 +111,14 @@ pub(super) async fn run(
     let scope = CallScope { mount: &mount.name, limits, deadline, consent, record, thread, memory: &[] };
     record.begin(limits.fuel);
     let account = MemoryAccount::new(limits.memory, permit.memory());
-    let mut recorder =
-        UsageRecorder { store: new_store(engine, mount, &scope, account, (&extras.variables, &output)), record };
-    let store = &mut recorder.store;
+    let data = StoreData::new(account, &mount.grants, &scope, &extras.variables, &output);
+    let (store, prepared) = match base.spare.take(started) {
+        Some(spare) => spare.give_to(data),
+        None => (spares.store(data), None),
+    };
+    let mut call_store = CallStore { store, record: record.clone() };
+    let store = &mut call_store.store;
+    set_limits(store, limits, prepared.map_or(0, |prepared| prepared.fuel()));
     let (call_progress, call_record) = (Arc::clone(progress), record.clone());
     store.epoch_deadline_callback(move |store| {
         let now = Instant::now();
@@ -116,7 +138,10 @@ pub(super) async fn run(
     let mut cpu = Duration::ZERO;
     let mut pause: Option<Pin<Box<Sleep>>> = None;
     let ended = {
-        let mut call = pin!(exports.call(store, request));
+        let mut call = pin!(async {
+            let instance = spares.instance(prepared, exports, store).await?;
+            exports.call(store, &instance, request).await
+        });
         let metered = poll_fn(|cx| {
             if let Some(sleep) = pause.as_mut() {
                 ready!(sleep.as_mut().poll(cx));
@@ -153,7 +178,7 @@ pub(super) async fn run(
         Ok(Ok(Ok(Ok(reply)))) => reply.bytes(),
         _ => 0,
     });
-    let store = &recorder.store;
+    let store = &call_store.store;
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
     let memory = store.data().account.peak();
     let mut result = match ended {
@@ -165,7 +190,7 @@ pub(super) async fn run(
         Ok(Ok(Err(error))) => Err(classify(&error, store, (limits, handle_limit), permit, used_fuel)),
         Err(_) => Err(ReadError::Exhausted(permit.time_limit())),
     };
-    drop(recorder);
+    call_store.record_usage();
     if record.is_of_worker() {
         // The front has the secrets. It masks them, and then cleans and cuts what it shows.
         if let Some((bytes, dropped)) = output.take() {
@@ -180,6 +205,7 @@ pub(super) async fn run(
     let own = timer.elapsed();
     cpu += own;
     permit.charge_cpu(Instant::now(), own);
+    end(call_store, called, permit);
     Outcome {
         result,
         usage: Usage { queue: Duration::ZERO, fuel: used_fuel, time: started.elapsed(), cpu, memory, bytes },
@@ -187,22 +213,31 @@ pub(super) async fn run(
     }
 }
 
-fn new_store(
-    engine: &Engine,
-    mount: &MountRecord,
-    scope: &CallScope<'_>,
-    account: MemoryAccount,
-    (variables, output): (&[(String, String)], &GuestOutput),
-) -> Store<StoreData> {
-    let limits = scope.limits;
-    let mut store = Store::new(engine, StoreData::new(account, &mount.grants, scope, variables, output));
-    store.limiter(|state| &mut state.meter);
+/// Removes the instance of a call that has ended, and makes a spare one: after the answer, in a task of its own. A call
+/// that may hold files or connections gives them back at once.
+fn end(ended: CallStore, called: CalledMount, permit: &Permit) {
+    ended.store.data().account.close();
+    let CalledMount { spares, mount, base, exports } = called;
+    let Some(waiting) = spares.wait_to_tidy() else { return };
+    let ended = if mount.grants.is_empty() { Some(ended) } else { None };
+    let (charges, is_quick) = (permit.later_charges(), permit.is_quick());
+    tokio::spawn(async move {
+        let before = thread_time();
+        drop((ended, waiting));
+        if is_quick {
+            spares.make(&base, &exports);
+        }
+        charges.charge_cpu(thread_time().saturating_sub(before));
+    });
+}
+
+/// Sets the limits of a call. `used_fuel`: the fuel that its instance has used already.
+fn set_limits(store: &mut Store<StoreData>, limits: &Limits, used_fuel: u64) {
     // Cannot fail: the engine is configured to count fuel. If it did, the guest would have no fuel.
-    let _ = store.set_fuel(limits.fuel);
+    let _ = store.set_fuel(limits.fuel.saturating_sub(used_fuel));
     store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(LIFT_SLACK));
     store.set_max_component_handles(limits.handles);
     store.set_epoch_deadline(FIRST_TICKS);
-    store
 }
 
 /// The error that stopped the call. wasmtime reports some causes only as text (the types are private); tests pin these

@@ -167,6 +167,9 @@ const IDLE_TICKS: u32 = 64;
 /// Ticks between two wake-ups of a runtime thread.
 const WAKE_TICKS: u32 = 4;
 
+/// Ticks between two looks for things to tidy up.
+const TIDY_TICKS: u32 = 256;
+
 /// A thread that advances the epoch while calls run, and sleeps after a time without calls.
 pub(super) struct Ticker {
     shared: Arc<TickerState>,
@@ -193,8 +196,8 @@ impl TickerState {
 }
 
 impl Ticker {
-    /// Starts the thread. It ends when the engine is dropped.
-    pub(super) fn start(engine: &Engine) -> std::io::Result<Self> {
+    /// Starts the thread. It ends when the engine is dropped. It calls `tidy` from time to time.
+    pub(super) fn start(engine: &Engine, tidy: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let shared = Arc::new(TickerState::default());
         let (weak, own) = (engine.weak(), Arc::clone(&shared));
         let handle = std::thread::Builder::new().name("epoch".to_owned()).spawn(move || {
@@ -207,6 +210,9 @@ impl Ticker {
                 if idle == 0 && ticks.is_multiple_of(WAKE_TICKS) {
                     own.wake();
                 }
+                if ticks.is_multiple_of(TIDY_TICKS) || idle >= IDLE_TICKS {
+                    tidy();
+                }
                 if idle < IDLE_TICKS {
                     std::thread::sleep(TICK);
                     continue;
@@ -215,7 +221,7 @@ impl Ticker {
                 // second load of `running`.
                 own.asleep.store(true, Ordering::SeqCst);
                 if own.running.load(Ordering::SeqCst) == 0 {
-                    // The timeout serves only to notice that the engine was dropped.
+                    // The timeout serves to notice that the engine was dropped, and to tidy up.
                     std::thread::park_timeout(Duration::from_secs(1));
                 }
                 own.asleep.store(false, Ordering::SeqCst);
@@ -267,7 +273,7 @@ mod tests {
     #[test]
     fn the_ticker_wakes_for_a_call_however_long_it_slept() {
         let engine = compiler(Processors::Own).unwrap();
-        let ticker = Ticker::start(&engine).unwrap();
+        let ticker = Ticker::start(&engine, || ()).unwrap();
         for _ in 0..3 {
             while !ticker.shared.asleep.load(Ordering::SeqCst) {
                 std::thread::sleep(TICK);

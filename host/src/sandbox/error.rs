@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::grants::ConfigureError;
 use crate::model::text;
 
 /// The sandbox does not start.
@@ -15,6 +16,9 @@ pub enum SandboxError {
     /// The host functions cannot be linked.
     #[error("cannot start the WebAssembly engine: {0:#}")]
     Linker(wasmtime::Error),
+    /// The absence of grants cannot be configured.
+    #[error("cannot start the WebAssembly engine: {0}")]
+    Grants(#[from] ConfigureError),
     /// The epoch thread does not start.
     #[error("cannot start the epoch thread: {0}")]
     Epoch(io::Error),

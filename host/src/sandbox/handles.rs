@@ -35,7 +35,7 @@ fn charge_random_bytes(
 ) -> wasmtime::Result<(Vec<u8>,)> {
     let state = store.data_mut();
     // The library refuses more than the limit of one request, with its own error.
-    if len <= state.max_random {
+    if len <= state.max_random() {
         state.host_memory.charge_returned_value(len)?;
     }
     Ok((make(state)?,))

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use super::component_code::ComponentCode;
 use super::mount_id::MountId;
 use super::principal_cache::PrincipalCache;
+use super::spare::SpareSlot;
 use super::worker::mount::WorkerMount;
 use super::{descriptors, output};
 use crate::grants::MountGrants;
@@ -70,6 +71,8 @@ pub(super) struct MountRecord {
     pub(super) log_rate: Arc<output::LogRate>,
     /// Its variants for principals that have secrets of their own.
     pub(super) principals: PrincipalCache<MountRecord>,
+    /// Its spare instance.
+    pub(super) spare: SpareSlot,
     /// The worker process of the mount. `None`: its calls run in this process.
     pub(super) worker: Option<WorkerMount>,
 }

@@ -14,6 +14,7 @@ use super::error::{LoadError, SandboxError};
 use super::loaded_mount::{LoadedMount, MountRecord, MountRecords};
 use super::mount_id::MountId;
 use super::principal_cache::PrincipalCache;
+use super::spare::{SpareSlot, Spares};
 use super::spec::{CallSpec, Outcome};
 use super::worker::message::CallExtras;
 use super::worker::mount::{MountParts, WorkerMount};
@@ -66,6 +67,7 @@ pub struct Sandbox {
     compiler: Arc<dyn Compiler>,
     workers: Option<Workers>,
     mounts: Arc<MountRecords>,
+    pub(super) spares: Arc<Spares>,
     next: AtomicU64,
 }
 
@@ -105,7 +107,11 @@ impl Sandbox {
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let engine = engine::host(options.calls).map_err(SandboxError::Engine)?;
         let linker = link::linker(&engine).map_err(SandboxError::Linker)?;
-        let ticker = engine::Ticker::start(&engine).map_err(SandboxError::Epoch)?;
+        let mounts = Arc::<MountRecords>::default();
+        let spares = Arc::new(Spares::new(&engine, &mounts, options.calls).map_err(SandboxError::Grants)?);
+        let weak = Arc::downgrade(&spares);
+        let remove_unused = move || weak.upgrade().iter().for_each(|spares: &Arc<Spares>| spares.remove_unused());
+        let ticker = engine::Ticker::start(&engine, remove_unused).map_err(SandboxError::Epoch)?;
         let runner = call_runner::CallRunner::start().map_err(SandboxError::SlowPool)?;
         let cache = options.cache.map(|config| compile::CodeCache::new(config, &engine));
         let workers = options.workers.map(|settings| Workers::new(settings, options.calls, cache.as_ref()));
@@ -118,7 +124,8 @@ impl Sandbox {
             descriptors: descriptors::DescriptorPool::new(options.descriptors, options.calls),
             compiler: options.compiler,
             workers,
-            mounts: Arc::default(),
+            mounts,
+            spares,
             next: AtomicU64::new(1),
         })
     }
@@ -231,6 +238,7 @@ impl Sandbox {
             descriptors,
             log_rate,
             principals: PrincipalCache::default(),
+            spare: SpareSlot::default(),
             worker,
         });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
@@ -239,6 +247,14 @@ impl Sandbox {
 
     fn record_of(&self, id: MountId) -> Option<Arc<MountRecord>> {
         self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// A mount and its exports, for tests.
+    #[cfg(test)]
+    pub(super) fn mapped(&self, loaded: &LoadedMount) -> (Arc<MountRecord>, Arc<interfaces::Exports<store_data::StoreData>>) {
+        let record = self.record_of(loaded.id).unwrap();
+        let exports = record.code.exports(&self.engine, &self.linker).unwrap();
+        (record, exports)
     }
 
     /// Compiles a component and links it. Stores code that fits the interface; of other code, only the reason.
@@ -357,7 +373,8 @@ impl Sandbox {
             Err(error) => return Outcome::failed(ReadError::Unavailable(error.to_string())),
         };
         let running = self.ticker.start_call();
-        let engine = self.engine.clone();
+        let called =
+            call::CalledMount { spares: Arc::clone(&self.spares), mount: Arc::clone(&mount), base, exports };
         let progress = Arc::<call_runner::CallProgress>::default();
         let permit = Arc::new(permit);
         let end =
@@ -373,28 +390,27 @@ impl Sandbox {
             call_progress.thread.assign();
             let call = async move || {
                 let _running = running;
-                call::run(&engine, (&mount, &exports), (&mut spec, &extras), &permit, &call_progress, &call_record)
-                    .await
+                call::run(called, (&mut spec, &extras), &permit, &call_progress, &call_record).await
             };
             return call_runner::dedicated_thread::run(&name, end, call).await;
         }
         let is_quick = permit.is_quick();
-        let (call_mount, call_permit) = (Arc::clone(&mount), Arc::clone(&permit));
+        let call_permit = Arc::clone(&permit);
         let dedicated = || {
             // The turn is released when this value is dropped, even if the thread still hangs.
             let turn = call_permit.detach()?;
-            Ok(call_runner::DedicatedCall { mount: call_mount.name.clone(), turn })
+            Ok(call_runner::DedicatedCall { mount: mount.name.clone(), turn })
         };
         // Dropped last, when the call has written its usage.
         let running = (record.running(), running);
         let call: call_runner::CallFuture = Box::pin(async move {
             let _running = running;
-            call::run(&engine, (&mount, &exports), (&mut spec, &extras), &permit, &call_progress, &call_record).await
+            call::run(called, (&mut spec, &extras), &permit, &call_progress, &call_record).await
         });
         let mut outcome = self.runner.run(call, is_quick, progress, end, dedicated).await;
         if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {
             // The call was stopped from outside. The runner knows neither its usage nor which text may be shown.
-            interfaces::redact_error(error, call_mount.grants.redactor());
+            interfaces::redact_error(error, mount.grants.redactor());
             (outcome.usage, outcome.decisions) = (record.usage(), record.take_decisions());
         }
         outcome
@@ -409,6 +425,11 @@ impl Sandbox {
     /// Number of loaded mounts, including those that only a running call still uses.
     pub fn mounts(&self) -> usize {
         self.mounts.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Number of spare instances, each for the next call of a mount that is called often.
+    pub fn spare_instances(&self) -> usize {
+        self.spares.count()
     }
 
     /// Number of running calls.

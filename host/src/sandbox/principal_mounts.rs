@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::loaded_mount::MountRecord;
 use super::principal_cache::PrincipalCache;
+use super::spare::SpareSlot;
 use crate::grants::PerPrincipalGrants;
 use crate::model::ReadError;
 
@@ -50,6 +51,7 @@ fn variant(
         descriptors: mount.descriptors.clone(),
         log_rate: Arc::clone(&mount.log_rate),
         principals: PrincipalCache::default(),
+        spare: SpareSlot::default(),
         worker: None,
     });
     mount.principals.keep(principal, digest, Arc::clone(&made));

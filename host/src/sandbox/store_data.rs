@@ -1,4 +1,5 @@
-//! The data of a store: the WASI context, the opened grants, the meter. Created for each call and dropped with it.
+//! The data of a store: the WASI context, the opened grants, the meter. Created for each call and dropped with it. Host
+//! functions reach it only by the methods below.
 
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -23,7 +24,9 @@ pub(super) struct StoreData {
     pub(super) host_memory: HostMemory,
     pub(super) account: MemoryAccount,
     /// Bytes of one request for random numbers.
-    pub(super) max_random: u64,
+    max_random: u64,
+    /// True if a host function has used it.
+    is_used: bool,
 }
 
 impl StoreData {
@@ -58,6 +61,7 @@ impl StoreData {
             host_memory,
             account,
             max_random: limits.random,
+            is_used: false,
         }
     }
 }
@@ -68,8 +72,20 @@ impl StoreData {
         self.call_grants.reached_limit()
     }
 
+    /// True if a host function has used it.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// Bytes of one request for random numbers.
+    pub(super) fn max_random(&mut self) -> u64 {
+        self.is_used = true;
+        self.max_random
+    }
+
     /// The view for the host functions of `wasi:http`.
     pub(super) fn http_host(&mut self) -> HttpHost<'_> {
+        self.is_used = true;
         let http =
             WasiHttpCtxView { hooks: self.call_grants.http_hooks(), table: &mut self.table, ctx: &mut self.http };
         HttpHost { http, memory: &mut self.host_memory }
@@ -77,44 +93,52 @@ impl StoreData {
 
     /// The view for the host functions of `wasi:io`.
     pub(super) fn io_host(&mut self) -> IoHost<'_> {
+        self.is_used = true;
         IoHost { table: &mut self.table, memory: &mut self.host_memory }
     }
 }
 
 impl WasiView for StoreData {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.is_used = true;
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
 
 impl WasiHttpView for StoreData {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.is_used = true;
         WasiHttpCtxView { hooks: self.call_grants.http_hooks(), table: &mut self.table, ctx: &mut self.http }
     }
 }
 
 impl GrantView for StoreData {
     fn record(&mut self) -> &CallRecord {
+        self.is_used = true;
         self.call_grants.record()
     }
 
     fn charge_handle(&mut self, handle: u32, bytes: u64) -> wasmtime::Result<()> {
+        self.is_used = true;
         Ok(self.host_memory.charge_grant_handle(handle, bytes)?)
     }
 
     fn release_handle(&mut self, handle: u32) {
+        self.is_used = true;
         self.host_memory.release_handle(handle);
     }
 }
 
 impl HasRecord for StoreData {
     fn call_record(&mut self) -> &CallRecord {
+        self.is_used = true;
         self.call_grants.record()
     }
 }
 
 impl HasCallGrants for StoreData {
     fn call_grants(&mut self) -> &mut CallGrants {
+        self.is_used = true;
         &mut self.call_grants
     }
 }

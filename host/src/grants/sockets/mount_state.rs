@@ -61,6 +61,11 @@ impl SocketsMountState {
         }
     }
 
+    /// True if calls can connect to nothing.
+    pub(in crate::grants) fn is_empty(&self) -> bool {
+        self.endpoints.is_empty() && self.front_endpoints.is_empty()
+    }
+
     /// The state of a mount in a worker process, where the front connects.
     pub(in crate::grants) fn of_worker(handover: &NetworkHandover) -> Self {
         let endpoint = |given: &EndpointHandover| match parse_host_and_port(&given.host) {

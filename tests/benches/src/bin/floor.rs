@@ -24,13 +24,15 @@ use belljar::limits::memory_budget::MemoryBudget;
 use belljar::limits::{Admission, Gate};
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
-use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox};
+use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox, SandboxOptions};
 use belljar::telemetry::{LineChain, RecordFormat, Sink};
 use belljar_benches::bare_engine::{BareEngine, Settings};
 use belljar_benches::{Record, Samples, process_cpu, sandbox_options, thread_cpu};
 use belljar_figures::tables;
+use belljar_figures::verdict::WAITS;
 use belljar_tests::{Client, Era, Site, Wire};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::yield_now;
 use wasmtime_wasi::WasiCtx;
 
 /// The most calls at once. The bench creates all permits of a round before the round begins.
@@ -46,8 +48,10 @@ struct BelljarLayers {
 }
 
 impl BelljarLayers {
-    async fn new(wasm: &[u8]) -> Self {
-        let sandbox = Arc::new(Sandbox::new(sandbox_options()).expect("a sandbox"));
+    /// With room for `calls` calls in the pool of instances.
+    async fn new(wasm: &[u8], calls: u32) -> Self {
+        let options = SandboxOptions { calls, ..sandbox_options() };
+        let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
         let name = MountName::new("sized").expect("a name");
         let digest = Digest::of(wasm);
         let held = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
@@ -109,6 +113,8 @@ impl<'a> Case<'a> {
                 let before = thread_cpu();
                 for _ in 0..times {
                     once().await;
+                    // What remains of a call is done after its answer.
+                    yield_now().await;
                 }
                 thread_cpu() - before
             })
@@ -218,6 +224,33 @@ fn steps(record: &mut Record, on: &Runtime, bare: &BareEngine, rounds: u32) {
     );
 }
 
+/// Measures the wall-clock time of a call in the sandbox: without spare instances, and with one.
+fn waits(record: &mut Record, on: &Runtime, layers: [&BelljarLayers; 2], rounds: u32) {
+    let request = Request::from(Read { reference: "text/1024".to_owned() });
+    let mut waits: [Samples; 2] = Default::default();
+    for _ in 0..rounds {
+        for (layers, waits) in layers.iter().zip(&mut waits) {
+            let mut seen = Samples::default();
+            for _ in 0..400 {
+                on.block_on(async {
+                    let permit = layers.admit(&request).await;
+                    let spec = CallSpec::new(&permit, layers.id, request.clone());
+                    let log = CallRecord::default();
+                    let began = Instant::now();
+                    let outcome = layers.sandbox.call(spec, permit, &log).await;
+                    seen.add(nanos(began.elapsed()), 1);
+                    assert!(outcome.result.is_ok());
+                    yield_now().await;
+                });
+            }
+            waits.0.push(seen.median());
+        }
+    }
+    for (name, samples) in ["with a new instance", "with a spare instance"].iter().zip(&waits) {
+        record.row(WAITS, name, "us on the wall", &samples.0);
+    }
+}
+
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -238,7 +271,9 @@ fn main() {
     let on = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let [tuned, unmetered, stock] =
         [Settings::Tuned, Settings::Unmetered, Settings::Stock].map(|settings| BareEngine::new(&wasm, settings));
-    let layers = &on.block_on(BelljarLayers::new(&wasm));
+    let layers = &on.block_on(BelljarLayers::new(&wasm, 32));
+    // So few slots that none is for spare instances.
+    let unprepared = &on.block_on(BelljarLayers::new(&wasm, 1));
     let caller = &Caller::new(authenticate(Evidence::OwnUser), "cli");
     // Each read runs in belljar's own process, as the rows of this process do, and is recorded, as in production.
     let config = "audit = \"audit.jsonl\"\n[mounts.sized]\ncache = \"off\"\nlimits = { cpu = \"10000%\" }\n";
@@ -275,6 +310,7 @@ fn main() {
                         let spec = CallSpec::new(&permit, layers.id, request.clone());
                         let outcome = layers.sandbox.call(spec, permit, &CallRecord::default()).await;
                         assert!(outcome.result.is_ok());
+                        yield_now().await;
                     }
                     thread_cpu() - before
                 })
@@ -311,6 +347,7 @@ fn main() {
         return;
     }
     steps(&mut record, &on, &tuned, rounds);
+    waits(&mut record, &on, [unprepared, layers], rounds);
     for (what, reference) in MILLISECONDS {
         let (reference, uri) = (&reference.to_owned(), &format!("belljar://sized/{reference}"));
         let mut both = [

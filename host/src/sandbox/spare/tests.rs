@@ -1,0 +1,205 @@
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use super::*;
+use crate::interfaces::resources::Read;
+use crate::interfaces::{Reply, Request};
+use crate::limits::{Admission, CallOrigin, Gate};
+use crate::model::error::{Limit, LimitKind};
+use crate::model::{Body, Digest, MountName, ReadError};
+use crate::policy::{Action, Evidence, Policy, Target, authenticate};
+use crate::sandbox::loaded_mount::LoadedMount;
+use crate::sandbox::local::{Sandbox, SandboxOptions};
+use crate::sandbox::spec::{CallSpec, Outcome};
+use crate::sandbox::{Compiler, NotCompiled, Processors, compile};
+
+/// A component with belljar's interface around a core module; see there.
+const SHELL: &str = include_str!("../../../../tests/integration/support/shell.wat");
+
+/// Room for this many calls.
+const CALLS: u32 = 4;
+
+/// Longer than any event takes on a busy machine.
+const EVENT_TIME: Duration = Duration::from_secs(60);
+
+struct InProcess;
+
+impl Compiler for InProcess {
+    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
+        Box::pin(async move { compile(&wasm, Processors::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
+    }
+}
+
+/// A provider with 1 MiB of memory. Each read adds one to the first letter of its text, `fine`. `before` and `fields`: more
+/// definitions in the component and in its core module, which gets `$now` of the component.
+fn component(before: &str, fields: &str) -> Vec<u8> {
+    let with = if before.is_empty() { "" } else { r#"(with "c" (instance (export "now" (func $now))))"# };
+    let (imports, fields) = match before.is_empty() {
+        true => ("", fields),
+        false => fields.split_at(fields.find("(func $s").unwrap()),
+    };
+    let parts = format!(
+        r#"{before}
+        (core module $hand
+          {imports}
+          (memory (export "memory") 16)
+          (data (i32.const 128) "\00\00\00\00\a0\00\00\00\01\00\00\00")
+          (data (i32.const 180) "\00\00\00\00\e0\00\00\00\04\00\00\00")
+          (data (i32.const 224) "fine")
+          {fields}
+          (func (export "describe") (result i32) (i32.const 0))
+          (func (export "list-resources") (param i32 i32 i32) (result i32) (i32.const 0))
+          (func (export "list-templates") (result i32) (i32.const 0))
+          (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 4096))
+          (func (export "read") (param i32 i32) (result i32)
+            (i32.store (i32.const 160) (local.get 0))
+            (i32.store (i32.const 164) (local.get 1))
+            (i32.store8 (i32.const 224) (i32.add (i32.load8_u (i32.const 224)) (i32.const 1)))
+            (i32.const 128)))
+        (core instance $main (instantiate $hand {with}))"#
+    );
+    wat::parse_str(SHELL.replace("{{parts}}", &parts).replace("{{lift}}", "")).unwrap()
+}
+
+/// A sandbox with one mount.
+struct Called {
+    sandbox: Sandbox,
+    loaded: LoadedMount,
+}
+
+impl Called {
+    async fn new(fields: &str) -> Self {
+        Self::with("", fields).await
+    }
+
+    async fn with(before: &str, fields: &str) -> Self {
+        let compiler = Arc::new(InProcess);
+        let options = SandboxOptions { calls: CALLS, cache: None, descriptors: 8, compiler, workers: None };
+        let sandbox = Sandbox::new(options).unwrap();
+        let (wasm, grants) = (component(before, fields), GrantConfig::default().configure(&Ambient::default()).unwrap());
+        let loaded = sandbox.load(&name(), wasm.as_slice().into(), &Digest::of(&wasm), grants).await.unwrap();
+        Self { sandbox, loaded }
+    }
+
+    /// The outcome of a read with `memory` bytes of memory. Everything after its end is done.
+    async fn read(&self, memory: u64) -> Outcome {
+        let request = Request::from(Read { reference: "x".to_owned() });
+        let target = Target { mount: &name(), base: "belljar://m/", reference: request.reference() };
+        let principal = authenticate(Evidence::OwnUser);
+        let access = Policy::default().authorize(&principal, Action::Read, target, SystemTime::now()).unwrap();
+        let gate = Gate::new(name(), Limits { memory, ..Limits::default() });
+        let admission = Admission::new(1, MemoryBudget::new(1 << 30));
+        let permit = admission.admit(access, &gate, CallOrigin::default(), &request, None).await.unwrap();
+        let spec = CallSpec::new(&permit, self.loaded.id(), request);
+        let outcome = self.sandbox.call(spec, permit, &CallRecord::default()).await;
+        yield_now().await;
+        outcome
+    }
+}
+
+fn name() -> MountName {
+    MountName::new("m").unwrap()
+}
+
+fn text(outcome: &Outcome) -> &str {
+    match outcome.result.as_ref().unwrap() {
+        Reply::Read(reading) => match &reading.contents[0].body {
+            Body::Text(text) => text,
+            Body::Blob(_) => panic!("bytes"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_mount_that_is_called_often_has_a_spare_instance_and_each_serves_one_call() {
+    let called = Called::new("").await;
+    let first = called.read(64 << 20).await;
+    assert_eq!((text(&first), called.sandbox.spare_instances()), ("gine", 0), "one call is not often");
+    for _ in 0..5 {
+        let next = called.read(64 << 20).await;
+        assert_eq!((text(&next), called.sandbox.spare_instances()), ("gine", 1));
+        let used = |outcome: &Outcome| (outcome.usage.fuel, outcome.usage.memory, outcome.usage.bytes);
+        assert_eq!(used(&next), used(&first));
+    }
+    drop(called.loaded);
+    assert_eq!(called.sandbox.spare_instances(), 0, "it is removed with its mount");
+}
+
+#[tokio::test]
+async fn the_memory_of_a_spare_instance_counts_for_its_call() {
+    let called = Called::new("").await;
+    for _ in 0..3 {
+        assert_eq!(called.read(64 << 20).await.usage.memory, 1 << 20);
+    }
+    assert_eq!(called.sandbox.spare_instances(), 1);
+    let expected = Limit { kind: LimitKind::Memory, used: 1 << 20, cap: 1 << 19 };
+    for count in [1, 1, 1] {
+        let refused = called.read(1 << 19).await.result;
+        assert!(matches!(refused, Err(ReadError::Exhausted(limit)) if limit == expected), "{refused:?}");
+        assert_eq!(called.sandbox.spare_instances(), count);
+    }
+}
+
+#[tokio::test]
+async fn code_that_runs_at_the_start_is_paid_by_the_call() {
+    let plain = Called::new("").await.read(64 << 20).await.usage.fuel;
+    let called = Called::new("(func $s (memory.fill (i32.const 8192) (i32.const 1) (i32.const 1000))) (start $s)").await;
+    let mut fuel = Vec::new();
+    for _ in 0..4 {
+        fuel.push(called.read(64 << 20).await.usage.fuel);
+    }
+    assert_eq!(called.sandbox.spare_instances(), 1);
+    assert!(fuel[0] > plain + 1000 && fuel.iter().all(|used| *used == fuel[0]), "{plain} {fuel:?}");
+}
+
+/// Code that has no end, that traps, and that needs the host, which would answer it as its call's grants say.
+#[tokio::test]
+async fn a_component_that_needs_more_at_its_start_has_no_spare_instance() {
+    let clock = r#"(import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock (export "now" (func (result u64)))))
+        (core func $now (canon lower (func $clock "now")))"#;
+    let endless = "(func $s (local $i i32) (loop (br_if 0 (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1)))
+        (i32.const 100000))))) (start $s)";
+    for (before, fields, is_served) in [
+        ("", endless, true),
+        ("", "(func $s unreachable) (start $s)", false),
+        (clock, "(import \"c\" \"now\" (func $now (result i64))) (func $s (drop (call $now))) (start $s)", true),
+    ] {
+        let called = Called::with(before, fields).await;
+        for _ in 0..4 {
+            assert_eq!(called.read(64 << 20).await.result.is_ok(), is_served, "{fields}");
+            assert_eq!(called.sandbox.spare_instances(), 0, "{fields}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unused_spare_instance_is_removed() {
+    let called = Called::new("").await;
+    called.read(64 << 20).await;
+    called.read(64 << 20).await;
+    assert_eq!(called.sandbox.spare_instances(), 1);
+    let began = Instant::now();
+    while called.sandbox.spare_instances() > 0 {
+        assert!(began.elapsed() < EVENT_TIME, "it is kept");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(text(&called.read(64 << 20).await), "gine");
+}
+
+#[tokio::test]
+async fn a_spare_instance_gives_its_slot_to_a_call() {
+    let called = Called::new("").await;
+    called.read(64 << 20).await;
+    called.read(64 << 20).await;
+    let spares = &called.sandbox.spares;
+    let (mount, exports) = called.sandbox.mapped(&called.loaded);
+    let mut stores = Vec::new();
+    for place in 0..=CALLS {
+        assert_eq!(spares.count(), usize::from(place < CALLS), "{place} of {CALLS} slots are in use");
+        let mut store = spares.store(spares.unused_data(&mount, MemoryAccount::new(MEMORY, Allowance::of(&spares.budget))));
+        let made = spares.instance(None, &exports, &mut store).await;
+        assert_eq!(made.is_ok(), place < CALLS, "{:?}", made.err());
+        stores.push(store);
+    }
+}
