@@ -13,7 +13,7 @@
 //!  admit         turns, shares, a deadline -> Permit, only from an Access        limits/admit.rs
 //!  execute       plain data in (CallSpec), plain data out (Outcome)              sandbox/executor.rs
 //!                starts on the asking thread; a long call moves to slow threads  sandbox/call_runner.rs
-//!                a fresh store, limits first, then the guest's first instruction sandbox/call.rs
+//!                a fresh instance, limits and grants first, then the call        sandbox/call.rs
 //!                the function that is called                                     interfaces/resources.rs
 //!    grants      used by the guest during the call; every decision is logged     grants/*/
 //!  check         the guest's result; names made absolute and routed again        interfaces/resources.rs

@@ -14,6 +14,7 @@ use wasmtime::{Error, Store, Trap, UpdateDeadline};
 
 use super::call_runner::CallProgress;
 use super::descriptors::ReservedDescriptors;
+use super::engine::RunningCall;
 use super::loaded_mount::MountRecord;
 use super::output::GuestOutput;
 use super::spare::Spares;
@@ -24,7 +25,7 @@ use crate::grants::secrets::Redactor;
 use crate::grants::{CallRecord, CallScope};
 use crate::interfaces::{Exports, ReplyLimits, redact_result};
 use crate::limits::Permit;
-use crate::limits::cpu_timer::{CpuTimer, thread_time};
+use crate::limits::cpu_timer::{CPU_CLOCK_MIN, CpuTimer, thread_time};
 use crate::limits::memory_account::MemoryAccount;
 use crate::model::error::{Limit, LimitKind};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
@@ -33,8 +34,11 @@ use crate::model::{Limits, ReadError, Usage};
 /// Bytes beyond the result limit that the host copies out of a guest in one step before it refuses.
 const LIFT_SLACK: usize = 64 << 10;
 
+/// Memory of a call, in bytes, whose removal takes so little time that the wall clock measures it well enough.
+const SMALL: u64 = 4 << 20;
+
 /// Epoch ticks until the first callback of a call: one to two milliseconds.
-pub(super) const FIRST_TICKS: u64 = 2;
+const FIRST_TICKS: u64 = 2;
 
 /// A call that computes for longer moves to the slow pool. Waiting for an upstream or a timer is not computing.
 const SLOW_AFTER: Duration = Duration::from_millis(1);
@@ -82,6 +86,8 @@ pub(super) struct CalledMount {
     /// The mount, with the grants that all principals have.
     pub(super) base: Arc<MountRecord>,
     pub(super) exports: Arc<Exports<StoreData>>,
+    /// Counts the call.
+    pub(super) running: RunningCall,
 }
 
 /// Runs the call of `spec` on a fresh instance of the mount, with as many handles as are available. Dropping the future
@@ -94,7 +100,7 @@ pub(super) async fn run(
     record: &CallRecord,
 ) -> Outcome {
     let started = Instant::now();
-    let CalledMount { spares, mount, base, exports } = &called;
+    let CalledMount { spares, mount, base, exports, running: _ } = &called;
     let CallSpec { mount: _, principal: _, request, limits, consent } = spec;
     // File descriptors belong to the process, and other calls need some too.
     let files = mount.descriptors.as_ref().map(|descriptors| descriptors.reserve(limits.handles));
@@ -213,21 +219,27 @@ pub(super) async fn run(
     }
 }
 
-/// Removes the instance of a call that has ended, and makes a spare one: after the answer, in a task of its own. A call
-/// that may hold files or connections gives them back at once.
+/// Removes the instance of a call that has ended, and makes a spare one: after the answer, in a task of its own. If other
+/// calls run, they would wait for that, so there is no spare one. A call that may hold files or connections gives them back
+/// at once.
 fn end(ended: CallStore, called: CalledMount, permit: &Permit) {
-    ended.store.data().account.close();
-    let CalledMount { spares, mount, base, exports } = called;
+    let account = &ended.store.data().account;
+    let peak = account.peak();
+    account.close();
+    let CalledMount { spares, mount, base, exports, running } = called;
+    if !running.is_alone() {
+        return;
+    }
     let Some(waiting) = spares.wait_to_tidy() else { return };
     let ended = if mount.grants.is_empty() { Some(ended) } else { None };
     let (charges, is_quick) = (permit.later_charges(), permit.is_quick());
     tokio::spawn(async move {
-        let before = thread_time();
+        let timer = CpuTimer::start(if peak > SMALL { CPU_CLOCK_MIN } else { 0 });
         drop((ended, waiting));
         if is_quick {
             spares.make(&base, &exports);
         }
-        charges.charge_cpu(thread_time().saturating_sub(before));
+        charges.charge_cpu(timer.elapsed());
     });
 }
 

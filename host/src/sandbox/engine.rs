@@ -255,6 +255,13 @@ impl Ticker {
 /// A running call; see [`Ticker::start_call`].
 pub(super) struct RunningCall(Arc<TickerState>);
 
+impl RunningCall {
+    /// True if no other call runs.
+    pub(super) fn is_alone(&self) -> bool {
+        self.0.running.load(Ordering::Relaxed) == 1
+    }
+}
+
 impl Drop for RunningCall {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
@@ -283,7 +290,10 @@ mod tests {
             std::thread::sleep(TICK * 2 * IDLE_TICKS);
             assert!(!ticker.shared.asleep.load(Ordering::SeqCst));
             assert_eq!(ticker.running_calls(), 1);
-            drop(running);
+            assert!(running.is_alone());
+            let other = ticker.start_call();
+            assert!(!running.is_alone());
+            drop((running, other));
         }
         assert_eq!(ticker.running_calls(), 0);
     }

@@ -251,7 +251,10 @@ impl Sandbox {
 
     /// A mount and its exports, for tests.
     #[cfg(test)]
-    pub(super) fn mapped(&self, loaded: &LoadedMount) -> (Arc<MountRecord>, Arc<interfaces::Exports<store_data::StoreData>>) {
+    pub(super) fn mapped(
+        &self,
+        loaded: &LoadedMount,
+    ) -> (Arc<MountRecord>, Arc<interfaces::Exports<store_data::StoreData>>) {
         let record = self.record_of(loaded.id).unwrap();
         let exports = record.code.exports(&self.engine, &self.linker).unwrap();
         (record, exports)
@@ -374,7 +377,7 @@ impl Sandbox {
         };
         let running = self.ticker.start_call();
         let called =
-            call::CalledMount { spares: Arc::clone(&self.spares), mount: Arc::clone(&mount), base, exports };
+            call::CalledMount { spares: Arc::clone(&self.spares), mount: Arc::clone(&mount), base, exports, running };
         let progress = Arc::<call_runner::CallProgress>::default();
         let permit = Arc::new(permit);
         let end =
@@ -388,10 +391,8 @@ impl Sandbox {
             };
             let name = mount.name.clone();
             call_progress.thread.assign();
-            let call = async move || {
-                let _running = running;
-                call::run(called, (&mut spec, &extras), &permit, &call_progress, &call_record).await
-            };
+            let call =
+                async move || call::run(called, (&mut spec, &extras), &permit, &call_progress, &call_record).await;
             return call_runner::dedicated_thread::run(&name, end, call).await;
         }
         let is_quick = permit.is_quick();
@@ -402,7 +403,7 @@ impl Sandbox {
             Ok(call_runner::DedicatedCall { mount: mount.name.clone(), turn })
         };
         // Dropped last, when the call has written its usage.
-        let running = (record.running(), running);
+        let running = record.running();
         let call: call_runner::CallFuture = Box::pin(async move {
             let _running = running;
             call::run(called, (&mut spec, &extras), &permit, &call_progress, &call_record).await

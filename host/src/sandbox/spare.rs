@@ -15,13 +15,11 @@ use tokio::time::Instant;
 use wasmtime::component::Instance;
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store};
 
-use super::call::FIRST_TICKS;
 use super::loaded_mount::{MountRecord, MountRecords};
 use super::output::GuestOutput;
 use super::store_data::StoreData;
 use crate::grants::{Ambient, CallRecord, CallScope, ConfigureError, DedicatedThread, GrantConfig, MountGrants};
 use crate::interfaces::Exports;
-use crate::limits::cpu_timer::thread_time;
 use crate::limits::memory_account::MemoryAccount;
 use crate::limits::memory_budget::{Allowance, MemoryBudget};
 use crate::model::Limits;
@@ -32,10 +30,11 @@ const OFTEN: Duration = Duration::from_millis(50);
 /// A spare instance that was not used for this long is removed.
 const KEEP: Duration = Duration::from_millis(250);
 
-/// The processor time that making one may take. It is made on a thread that serves other mounts, too.
+/// The time that making one may take. It is made on a thread that serves other mounts, too.
 const MAX_MAKING: Duration = Duration::from_millis(1);
 
-/// A component has no more spare instances after so many, one after the other, took longer. The first one finds cold caches.
+/// A component has no more spare instances after so many, one after the other, took longer. The first one finds cold caches, and any may wait
+/// for a processor.
 const MAX_SLOW: u32 = 3;
 
 /// The most spare instances of a process, and the most instances of calls that have ended.
@@ -43,6 +42,9 @@ const MOST: usize = 16;
 
 /// The fuel of an instance until its call.
 const FUEL: u64 = 100_000;
+
+/// Ticks of the epoch that no instance waits for.
+const FAR: u64 = 1 << 32;
 
 /// The linear memory of all spare instances together, in bytes.
 const MEMORY: u64 = 512 << 20;
@@ -241,9 +243,9 @@ impl Spares {
             return;
         }
         let Some(counted) = Counted::new(&self.count, self.most) else { return };
-        let before = thread_time();
+        let before = Instant::now();
         let made = self.try_make(mount, exports, counted);
-        let took = thread_time().saturating_sub(before);
+        let took = before.elapsed();
         let mut state = mount.spare.lock();
         state.slow = if took > MAX_MAKING { state.slow + 1 } else { 0 };
         state.is_unfit |= matches!(made, Err(NotMade::Unfit)) || state.slow >= MAX_SLOW;
@@ -261,8 +263,8 @@ impl Spares {
         let mut store = self.store(self.unused_data(mount, account.clone()));
         // Cannot fail: the engine is configured to count fuel. If it did, the guest would have no fuel.
         let _ = store.set_fuel(FUEL);
-        // The guest traps at this tick.
-        store.set_epoch_deadline(FIRST_TICKS);
+        // The fuel bounds the code. A tick says nothing of it: this thread may have waited for a processor.
+        store.set_epoch_deadline(FAR);
         // An instance that waits for something has called a host function.
         let instance = match exports.instantiate(&mut store).now_or_never() {
             Some(Ok(instance)) if !store.data().is_used() => instance,

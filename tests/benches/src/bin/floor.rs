@@ -29,7 +29,6 @@ use belljar::telemetry::{LineChain, RecordFormat, Sink};
 use belljar_benches::bare_engine::{BareEngine, Settings};
 use belljar_benches::{Record, Samples, process_cpu, sandbox_options, thread_cpu};
 use belljar_figures::tables;
-use belljar_figures::verdict::WAITS;
 use belljar_tests::{Client, Era, Site, Wire};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
@@ -218,7 +217,7 @@ fn steps(record: &mut Record, on: &Runtime, bare: &BareEngine, rounds: u32) {
     for (name, samples) in NAMES.iter().zip(&steps) {
         record.row(GROUP, name, "us on the wall", &samples.0);
     }
-    record.row(GROUP, "what a caller waits for with an instance made ahead", "us on the wall", &spare.0);
+    record.row(GROUP, "what a caller waits for with a spare instance", "us on the wall", &spare.0);
     record.note(
         "instead of all of the above; the processor does the same work, and a slot of the pool is taken for each mount",
     );
@@ -246,8 +245,9 @@ fn waits(record: &mut Record, on: &Runtime, layers: [&BelljarLayers; 2], rounds:
             waits.0.push(seen.median());
         }
     }
+    assert_eq!(layers.map(|layers| layers.sandbox.spare_instances()), [0, 1], "the rows are what their names say");
     for (name, samples) in ["with a new instance", "with a spare instance"].iter().zip(&waits) {
-        record.row(WAITS, name, "us on the wall", &samples.0);
+        record.row("what the caller of the sandbox waits for, 1 KiB text", name, "us on the wall", &samples.0);
     }
 }
 
