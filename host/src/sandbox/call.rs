@@ -237,7 +237,7 @@ fn end(ended: CallStore, called: CalledMount, permit: &Permit) {
         let timer = CpuTimer::start(if peak > SMALL { CPU_CLOCK_MIN } else { 0 });
         drop((ended, waiting));
         if is_quick {
-            spares.make(&base, &exports);
+            spares.make(&base.name, &base.spare, &exports);
         }
         charges.charge_cpu(timer.elapsed());
     });

@@ -72,7 +72,7 @@ pub(super) struct MountRecord {
     /// Its variants for principals that have secrets of their own.
     pub(super) principals: PrincipalCache<MountRecord>,
     /// Its spare instance.
-    pub(super) spare: SpareSlot,
+    pub(super) spare: Arc<SpareSlot>,
     /// The worker process of the mount. `None`: its calls run in this process.
     pub(super) worker: Option<WorkerMount>,
 }

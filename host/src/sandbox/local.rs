@@ -14,7 +14,7 @@ use super::error::{LoadError, SandboxError};
 use super::loaded_mount::{LoadedMount, MountRecord, MountRecords};
 use super::mount_id::MountId;
 use super::principal_cache::PrincipalCache;
-use super::spare::{SpareSlot, Spares};
+use super::spare::Spares;
 use super::spec::{CallSpec, Outcome};
 use super::worker::message::CallExtras;
 use super::worker::mount::{MountParts, WorkerMount};
@@ -107,8 +107,7 @@ impl Sandbox {
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let engine = engine::host(options.calls).map_err(SandboxError::Engine)?;
         let linker = link::linker(&engine).map_err(SandboxError::Linker)?;
-        let mounts = Arc::<MountRecords>::default();
-        let spares = Arc::new(Spares::new(&engine, &mounts, options.calls).map_err(SandboxError::Grants)?);
+        let spares = Arc::new(Spares::new(&engine, options.calls).map_err(SandboxError::Grants)?);
         let weak = Arc::downgrade(&spares);
         let remove_unused = move || weak.upgrade().iter().for_each(|spares: &Arc<Spares>| spares.remove_unused());
         let ticker = engine::Ticker::start(&engine, remove_unused).map_err(SandboxError::Epoch)?;
@@ -124,7 +123,7 @@ impl Sandbox {
             descriptors: descriptors::DescriptorPool::new(options.descriptors, options.calls),
             compiler: options.compiler,
             workers,
-            mounts,
+            mounts: Arc::default(),
             spares,
             next: AtomicU64::new(1),
         })
@@ -238,7 +237,7 @@ impl Sandbox {
             descriptors,
             log_rate,
             principals: PrincipalCache::default(),
-            spare: SpareSlot::default(),
+            spare: Arc::default(),
             worker,
         });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::loaded_mount::MountRecord;
 use super::principal_cache::PrincipalCache;
-use super::spare::SpareSlot;
 use crate::grants::PerPrincipalGrants;
 use crate::model::ReadError;
 
@@ -51,7 +50,7 @@ fn variant(
         descriptors: mount.descriptors.clone(),
         log_rate: Arc::clone(&mount.log_rate),
         principals: PrincipalCache::default(),
-        spare: SpareSlot::default(),
+        spare: Arc::default(),
         worker: None,
     });
     mount.principals.keep(principal, digest, Arc::clone(&made));

@@ -15,14 +15,13 @@ use tokio::time::Instant;
 use wasmtime::component::Instance;
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store};
 
-use super::loaded_mount::{MountRecord, MountRecords};
 use super::output::GuestOutput;
 use super::store_data::StoreData;
 use crate::grants::{Ambient, CallRecord, CallScope, ConfigureError, DedicatedThread, GrantConfig, MountGrants};
 use crate::interfaces::Exports;
 use crate::limits::memory_account::MemoryAccount;
 use crate::limits::memory_budget::{Allowance, MemoryBudget};
-use crate::model::Limits;
+use crate::model::{Limits, MountName};
 
 /// A mount whose last call is older is not called often.
 const OFTEN: Duration = Duration::from_millis(50);
@@ -33,8 +32,8 @@ const KEEP: Duration = Duration::from_millis(250);
 /// The time that making one may take. It is made on a thread that serves other mounts, too.
 const MAX_MAKING: Duration = Duration::from_millis(1);
 
-/// A component has no more spare instances after so many, one after the other, took longer. The first one finds cold caches, and any may wait
-/// for a processor.
+/// A component has no more spare instances after so many, one after the other, took longer. The first one finds cold
+/// caches, and any may wait for a processor.
 const MAX_SLOW: u32 = 3;
 
 /// The most spare instances of a process, and the most instances of calls that have ended.
@@ -55,7 +54,8 @@ const ATTEMPTS: usize = 64;
 /// Makes, keeps and removes the spare instances of one sandbox.
 pub(super) struct Spares {
     engine: Engine,
-    mounts: Weak<MountRecords>,
+    /// The slots that have a spare instance, or had one a while ago.
+    slots: Mutex<Vec<Weak<SpareSlot>>>,
     no_grants: MountGrants,
     limits: Limits,
     budget: Arc<MemoryBudget>,
@@ -73,6 +73,8 @@ pub(super) struct SpareSlot(Mutex<SlotState>);
 #[derive(Default)]
 struct SlotState {
     spare: Option<SpareInstance>,
+    /// True if the slot is in the list of [`Spares`].
+    is_listed: bool,
     last_call: Option<Instant>,
     is_called_often: bool,
     /// How many spare instances, one after the other, took too long to make.
@@ -100,14 +102,16 @@ impl SpareSlot {
         state.is_called_often && !state.is_unfit && state.spare.is_none()
     }
 
-    /// Removes the spare instance if it was made before `before`. Returns true if it did.
-    fn clear(&self, before: Instant) -> bool {
+    /// Removes the spare instance if it was made before `before`. Returns true if the slot stays in the list.
+    fn tidy(&self, before: Instant) -> bool {
         let mut state = self.lock();
-        let is_old = state.spare.as_ref().is_some_and(|spare| spare.made < before);
-        let spare = if is_old { state.spare.take() } else { None };
-        // Dropped outside of the lock.
+        let removed = state.spare.take_if(|spare| spare.made < before);
+        state.is_listed = state.spare.is_some();
+        let is_listed = state.is_listed;
         drop(state);
-        spare.is_some()
+        // Outside of the lock, because it takes time.
+        drop(removed);
+        is_listed
     }
 }
 
@@ -178,10 +182,10 @@ impl Spares {
     ///
     /// # Errors
     /// If the absence of grants cannot be configured.
-    pub(super) fn new(engine: &Engine, mounts: &Arc<MountRecords>, calls: u32) -> Result<Self, ConfigureError> {
+    pub(super) fn new(engine: &Engine, calls: u32) -> Result<Self, ConfigureError> {
         Ok(Self {
             engine: engine.clone(),
-            mounts: Arc::downgrade(mounts),
+            slots: Mutex::default(),
             no_grants: GrantConfig::default().configure(&Ambient::default())?,
             limits: Limits::default(),
             budget: MemoryBudget::new(MEMORY),
@@ -237,30 +241,33 @@ impl Spares {
         exports.instantiate(store).await
     }
 
-    /// Makes a spare instance of `mount`, if it is called often.
-    pub(super) fn make(&self, mount: &MountRecord, exports: &Exports<StoreData>) {
-        if !mount.spare.is_wanted() {
+    /// Makes a spare instance of the mount `name`, if it is called often.
+    pub(super) fn make(&self, name: &MountName, slot: &Arc<SpareSlot>, exports: &Exports<StoreData>) {
+        if !slot.is_wanted() {
             return;
         }
         let Some(counted) = Counted::new(&self.count, self.most) else { return };
         let before = Instant::now();
-        let made = self.try_make(mount, exports, counted);
+        let made = self.try_make(name, exports, counted);
         let took = before.elapsed();
-        let mut state = mount.spare.lock();
+        let mut state = slot.lock();
         state.slow = if took > MAX_MAKING { state.slow + 1 } else { 0 };
         state.is_unfit |= matches!(made, Err(NotMade::Unfit)) || state.slow >= MAX_SLOW;
         state.spare = made.ok();
+        if state.spare.is_some() && !std::mem::replace(&mut state.is_listed, true) {
+            self.slots().push(Arc::downgrade(slot));
+        }
     }
 
     fn try_make(
         &self,
-        mount: &MountRecord,
+        name: &MountName,
         exports: &Exports<StoreData>,
         counted: Counted,
     ) -> Result<SpareInstance, NotMade> {
         let made = Instant::now();
         let account = MemoryAccount::new(MEMORY, Allowance::of(&self.budget));
-        let mut store = self.store(self.unused_data(mount, account.clone()));
+        let mut store = self.store(self.unused_data(name, account.clone()));
         // Cannot fail: the engine is configured to count fuel. If it did, the guest would have no fuel.
         let _ = store.set_fuel(FUEL);
         // The fuel bounds the code. A tick says nothing of it: this thread may have waited for a processor.
@@ -278,10 +285,10 @@ impl Spares {
     }
 
     /// The data of a store without a call. It has no grants.
-    fn unused_data(&self, mount: &MountRecord, account: MemoryAccount) -> StoreData {
+    fn unused_data(&self, mount: &MountName, account: MemoryAccount) -> StoreData {
         let (record, thread) = (CallRecord::default(), DedicatedThread::default());
         let scope = CallScope {
-            mount: &mount.name,
+            mount,
             limits: &self.limits,
             deadline: Instant::now(),
             consent: &[],
@@ -305,14 +312,14 @@ impl Spares {
     }
 
     fn remove(&self, before: Instant) {
-        if self.count() == 0 {
-            return;
-        }
-        let Some(mounts) = self.mounts.upgrade() else { return };
-        let all: Vec<_> = mounts.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        for mount in all {
-            mount.spare.clear(before);
-        }
+        let listed = std::mem::take(&mut *self.slots());
+        let is_kept = |slot: &Weak<SpareSlot>| slot.upgrade().is_some_and(|slot| slot.tidy(before));
+        let kept: Vec<_> = listed.into_iter().filter(is_kept).collect();
+        self.slots().extend(kept);
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<Weak<SpareSlot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

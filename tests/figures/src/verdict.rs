@@ -67,9 +67,6 @@ fn value(record: &Record, group: &str, row: &str) -> Option<Spread> {
 /// The group of the measurements within one process.
 const INSIDE: &str = "one process, 1 KiB text";
 
-/// The group of the time that the caller of the sandbox waits.
-pub const WAITS: &str = "what the caller of the sandbox waits for, 1 KiB text";
-
 /// The group of reads by 16 clients over HTTP.
 pub(crate) const HTTP_16: &str = "HTTP, 1 KiB text, 16 clients";
 
@@ -87,7 +84,7 @@ fn stock(record: &Record) -> Option<Spread> {
     Some(spread(&rounds))
 }
 
-const AIMS: [Aim; 39] = {
+const AIMS: [Aim; 38] = {
     use Bound::{AtLeast, AtMost};
     use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, LIMIT, NATIVE, UNISOLATED};
     const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
@@ -105,9 +102,6 @@ const AIMS: [Aim; 39] = {
             Some(r.find(INSIDE, "Sandbox::call")?.above(r.find(INSIDE, "live instance")?))
         }),
         aim("the same with stock pooling settings, over ours", "x", AtLeast(4.0), stock),
-        aim("what the caller of `sandbox::call` waits for, with a spare instance, 1 KiB", "us", AtMost(4.0), |r| {
-            value(r, WAITS, "with a spare instance")
-        }),
         stretched(
             aim(
                 "HTTP read 1 KiB, 16 clients, isolation none, over a bare server and the bare engine",

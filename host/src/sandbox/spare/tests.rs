@@ -1,3 +1,5 @@
+//! Tests of spare instances, with components that are written by hand.
+
 use std::pin::Pin;
 use std::time::SystemTime;
 
@@ -207,7 +209,7 @@ async fn a_spare_instance_gives_its_slot_to_a_call() {
     let mut stores = Vec::new();
     for place in 0..=CALLS {
         let account = MemoryAccount::new(MEMORY, Allowance::of(&spares.budget));
-        let mut store = spares.store(spares.unused_data(&mount, account));
+        let mut store = spares.store(spares.unused_data(&mount.name, account));
         let made = spares.instance(None, &exports, &mut store).await;
         assert_eq!(made.is_ok(), place < CALLS, "{place} of {CALLS} slots are in use: {:?}", made.err());
         stores.push(store);
