@@ -102,9 +102,7 @@ impl MountGrants {
         grants.system = SystemMountState::of_worker(network);
         Ok(grants)
     }
-}
 
-impl MountGrants {
     /// True if a call can hold neither files nor connections, here or in a worker process.
     pub fn is_empty(&self) -> bool {
         self.kinds().is_empty() && self.sockets.is_empty()
