@@ -45,7 +45,7 @@ pub fn lacks_postgres() -> bool {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let programs = versions.map(|version| version.path().join("bin/initdb"));
     let found = programs.filter(|program| program.is_file()).max();
-    installed("postgres", found.unwrap_or_else(|| "/usr/lib/postgresql".into())).is_none()
+    installed("postgresql", found.unwrap_or_else(|| "/usr/lib/postgresql".into())).is_none()
 }
 
 /// A program of Prometheus. `None` if it is not installed, and `BELLJAR_SKIP` says so.

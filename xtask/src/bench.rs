@@ -13,7 +13,7 @@ use belljar_figures::{FILE, Record, Run, read, tables, write};
 
 use crate::setup::Missing;
 use crate::shell::{self, Shell};
-use crate::{build, languages, profile, setup, tools};
+use crate::{build, debian, languages, profile, setup, tools};
 
 const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publish | --redraw]";
 
@@ -96,14 +96,10 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
     if is_selected("real") {
         setup::native_libraries(shell)?;
     }
-    if is_selected("database")
-        && let Some(missing) = setup::postgres(shell)?
-    {
-        println!("**MISSING: {}**", missing.reason);
-    }
-    if is_selected("fetched")
-        && let Some(missing) = setup::registry(shell)?
-    {
+    let packages = [("database", debian::POSTGRES), ("fetched", debian::REGISTRY)];
+    let packages: Vec<_> =
+        packages.into_iter().filter(|(group, _)| is_selected(group)).map(|(_, package)| package).collect();
+    for missing in debian::missing(shell, &packages)? {
         println!("**MISSING: {}**", missing.reason);
     }
     build::run(shell)?;

@@ -82,8 +82,6 @@ pub(crate) enum Part {
     Host,
     /// The providers, the guests of the tests, their library, and the fuzz targets of the providers.
     Components,
-    /// The client of the tests in Rust.
-    Client,
 }
 
 impl Part {
@@ -99,7 +97,6 @@ impl Part {
         let (mut arguments, flag, folders) = match self {
             Part::Host => (vec!["--workspace".to_owned()], "--exclude", [components, vec![CLIENTS]].concat()),
             Part::Components => (Vec::new(), "--package", components),
-            Part::Client => (Vec::new(), "--package", vec![CLIENTS]),
         };
         let named = folders.into_iter().flat_map(|folder| shell.packages_below(folder));
         for name in named.filter(|package| !left_out(package)).map(|package| text(&package["name"])) {

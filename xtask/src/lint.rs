@@ -1,7 +1,7 @@
 //! Formatting, clippy and documentation, each without a warning.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -9,14 +9,21 @@ use crate::build::{self, Part};
 use crate::output;
 use crate::report::Report;
 use crate::setup::{self, WASM_TARGET};
-use crate::shell::{self, Shell};
+use crate::shell::{self, Shell, text};
 use crate::tools;
+
+/// The folders of packages whose documentation others read. The components have a step of their own.
+const DOCUMENTED: [&str; 2] = ["host", "xtask"];
 
 /// Runs all checks, and fails at the end if one of them failed.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     let mut report = Report::new("lint", &shell.target);
     format(shell, &mut report);
     steps(shell, &mut report);
+    report.step("clippy of the client", || setup::rust(shell));
+    report.step("clippy of the tests of components", || {
+        shell::run(component_tests(shell)?.args(["--no-run", "--quiet"]))
+    });
     components(shell, &mut report);
     dependencies(shell, &mut report);
     report.finish()
@@ -39,25 +46,35 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
     report.step("rustdoc", || {
         let mut doc = shell.cargo(["doc", "--no-deps", "--quiet"]);
         doc.args(shell.profile());
-        shell::run(doc.args(Part::Host.packages(shell)?).env("RUSTDOCFLAGS", "--deny warnings"))
+        for package in DOCUMENTED.iter().flat_map(|folder| shell.packages_below(folder)) {
+            doc.args(["--package", text(&package["name"])?]);
+        }
+        shell::run(doc.env("RUSTDOCFLAGS", "--deny warnings"))
     });
 }
 
-/// Runs clippy and rustdoc on the components: their tests and fuzz targets as programs of this machine, all other code for the
-/// target of components. Also runs clippy on the client in Rust. Each check uses the profile of the same build, so that both share
-/// procedural macros and need no other build.
+/// The command that tests the components as programs of this machine. Clippy compiles them; see [`compile_with_clippy`].
+pub(crate) fn component_tests(shell: &Shell) -> Result<Command> {
+    let mut cargo = shell.cargo(["test", "--profile", "unit"]);
+    compile_with_clippy(cargo.args(Part::Components.packages(shell)?));
+    Ok(cargo)
+}
+
+/// Makes clippy the compiler of this repository's packages, with warnings denied: what cargo builds is also checked. `cargo
+/// clippy` would check all dependencies again. Clippy leaves out optimisations, so only unoptimised programs use this.
+pub(crate) fn compile_with_clippy(cargo: &mut Command) {
+    // As `cargo clippy` starts it.
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    cargo.env("CLIPPY_ARGS", ["--deny", "warnings", ""].join("__CLIPPY_HACKERY__"));
+}
+
+/// Runs clippy and rustdoc on the components, for their target.
 pub(crate) fn components(shell: &Shell, report: &mut Report) {
     report.step("clippy of components", || {
-        let mut clippy = shell.cargo(["clippy", "--profile", "unit", "--all-targets", "--quiet"]);
-        shell::run(clippy.args(Part::Components.packages(shell)?).args(["--", "--deny", "warnings"]))?;
         let mut clippy = shell.cargo(["clippy", "--profile", "guest", "--target", WASM_TARGET, "--quiet"]);
         let has_c = tools::give_c_compiler(shell, &mut clippy)?;
         let packages = for_wasm(shell, has_c)?;
         shell::run(clippy.args(packages).args(["--", "--deny", "warnings"]))
-    });
-    report.step("clippy of the client", || {
-        let mut clippy = shell.cargo(["clippy", "--profile", "unit", "--all-targets", "--quiet"]);
-        shell::run(clippy.args(Part::Client.packages(shell)?).args(["--", "--deny", "warnings"]))
     });
     report.step("rustdoc of components", || {
         let mut doc = shell.cargo(["doc", "--profile", "guest", "--target", WASM_TARGET, "--no-deps", "--quiet"]);
@@ -74,20 +91,21 @@ fn for_wasm(shell: &Shell, has_c: bool) -> Result<Vec<String>> {
 
 /// Checks the dependencies: licences, sources, duplicates, advisories.
 pub(crate) fn dependencies(shell: &Shell, report: &mut Report) {
-    let mut program = Ok(None);
-    report.step("installation of cargo deny", || {
-        program = setup::deny(shell);
-        Ok(())
-    });
-    match program {
-        Ok(Some(program)) => {
+    match setup::deny(shell) {
+        Ok(program) => {
             // These checks need no network.
             report.step("cargo deny", || {
-                shell::run(shell.program(&program).args(["check", "bans", "licenses", "sources"]))
+                shell::run(shell.program(&program).args([
+                    "check",
+                    "--hide-inclusion-graph",
+                    "bans",
+                    "licenses",
+                    "sources",
+                ]))
             });
             advisories(shell, report, &program);
         }
-        Ok(None) => report.skip("cargo deny", "not installed: `cargo install --locked cargo-deny`; CI does"),
+        Err(error) if !shell.ci => report.skip("cargo deny", &format!("{error:#}")),
         Err(error) => report.step("cargo deny", || Err(error)),
     }
 }

