@@ -199,7 +199,7 @@ fn counts(shell: &Shell, report: &mut Report, made: &Made) {
             });
             report.noted_step("instruction counts can fail", || instructions::prove(shell));
         }
-        Ok(Some(reason)) if !shell.ci => report.skip("instruction counts", reason),
+        Ok(Some(reason)) if !shell.ci => report.skip("instruction counts", &reason),
         Ok(Some(reason)) => report.step("instruction counts", || bail!("{reason}, and CI skips nothing")),
         Err(error) => report.step("instruction counts", || Err(error)),
     }
