@@ -61,7 +61,7 @@ pub struct Sandbox {
     engine: Engine,
     linker: Linker<store_data::StoreData>,
     runner: call_runner::CallRunner,
-    ticker: engine::Ticker,
+    pub(super) ticker: engine::Ticker,
     cache: Option<compile::CodeCache>,
     descriptors: Arc<descriptors::DescriptorPool>,
     compiler: Arc<dyn Compiler>,

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use super::*;
 use crate::interfaces::resources::Read;
 use crate::interfaces::{Reply, Request};
+use crate::limits::progress::channel;
 use crate::limits::{Admission, CallOrigin, Gate};
 use crate::model::error::{Limit, LimitKind};
 use crate::model::{Body, Digest, MountName, ReadError};
@@ -78,11 +79,14 @@ impl Called {
     }
 
     async fn with(before: &str, fields: &str) -> Self {
+        Self::granted(component(before, fields), GrantConfig::default()).await
+    }
+
+    async fn granted(wasm: Vec<u8>, grants: GrantConfig) -> Self {
         let compiler = Arc::new(InProcess);
         let options = SandboxOptions { calls: CALLS, cache: None, descriptors: 8, compiler, workers: None };
         let sandbox = Sandbox::new(options).unwrap();
-        let (wasm, grants) =
-            (component(before, fields), GrantConfig::default().configure(&Ambient::default()).unwrap());
+        let grants = grants.configure(&Ambient::default()).unwrap();
         let loaded = sandbox.load(&name(), wasm.as_slice().into(), &Digest::of(&wasm), grants).await.unwrap();
         Self { sandbox, loaded }
     }
@@ -98,6 +102,13 @@ impl Called {
 
     /// The outcome of a read with `memory` bytes of memory. Everything after its end is done.
     async fn read(&self, memory: u64) -> Outcome {
+        let outcome = self.answer(memory, &CallRecord::default()).await;
+        yield_now().await;
+        outcome
+    }
+
+    /// The outcome of a read as soon as it is known.
+    async fn answer(&self, memory: u64, record: &CallRecord) -> Outcome {
         let request = Request::from(Read { reference: "x".to_owned() });
         let target = Target { mount: &name(), base: "belljar://m/", reference: request.reference() };
         let principal = authenticate(Evidence::OwnUser);
@@ -106,9 +117,7 @@ impl Called {
         let admission = Admission::new(1, MemoryBudget::new(1 << 30));
         let permit = admission.admit(access, &gate, CallOrigin::default(), &request, None).await.unwrap();
         let spec = CallSpec::new(&permit, self.loaded.id(), request);
-        let outcome = self.sandbox.call(spec, permit, &CallRecord::default()).await;
-        yield_now().await;
-        outcome
+        self.sandbox.call(spec, permit, record).await
     }
 }
 
@@ -185,6 +194,51 @@ async fn a_component_that_needs_more_at_its_start_has_no_spare_instance() {
             assert_eq!(called.read(PLENTY).await.result.is_ok(), is_served, "{fields}");
             assert_eq!(called.sandbox.spare_instances(), 0, "{fields}");
         }
+    }
+}
+
+#[tokio::test]
+async fn no_spare_instance_is_made_while_another_call_runs() {
+    let called = Called::new("").await;
+    let other = called.sandbox.ticker.start_call();
+    for _ in 0..5 {
+        called.read(PLENTY).await;
+        assert_eq!(called.sandbox.spare_instances(), 0);
+    }
+    drop(other);
+    called.read_until_there_is_a_spare_instance().await;
+}
+
+#[tokio::test]
+async fn a_process_has_only_so_many_spare_instances() {
+    let called = Called::new("").await;
+    called.read_until_there_is_a_spare_instance().await;
+    let spares = &called.sandbox.spares;
+    assert_eq!((spares.count(), spares.most), (1, 1));
+    let (mount, exports) = called.sandbox.mapped(&called.loaded);
+    let (other, now) = (Arc::<SpareSlot>::default(), Instant::now());
+    for is_full in [true, false] {
+        // The second call is one of often.
+        assert!(other.take(now).is_none() && other.take(now).is_none());
+        spares.make(&mount.name, &other, &exports);
+        assert_eq!(other.take(now).is_none(), is_full);
+        spares.remove_all();
+    }
+}
+
+#[tokio::test]
+async fn a_call_gives_back_its_grants_before_its_answer() {
+    let granted = GrantConfig { env: toml::from_str("A = 'b'").unwrap(), ..GrantConfig::default() };
+    for (grants, gives_back) in [(GrantConfig::default(), false), (granted, true)] {
+        let called = Called::granted(component("", ""), grants).await;
+        // What a call holds has its record, and the record has the only sender.
+        let (record, (sender, progress)) = (CallRecord::default(), channel());
+        record.set_progress(sender);
+        assert_eq!(text(&called.answer(PLENTY, &record).await), "gine");
+        drop(record);
+        assert_eq!(progress.is_closed(), gives_back);
+        yield_now().await;
+        assert!(progress.is_closed());
     }
 }
 
