@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use belljar_figures::{FILE, Record, Run, read, tables, write};
 
-use crate::setup::Missing;
+use crate::report::Missing;
 use crate::shell::{self, Shell};
 use crate::{build, debian, languages, profile, setup, tools};
 

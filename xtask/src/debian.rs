@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::output;
-use crate::setup::Missing;
+use crate::report::Missing;
 use crate::shell::{self, Shell};
 
 /// A package, as `apt-get` names it. Its name is the family of the tests that need it, in `BELLJAR_SKIP`.

@@ -53,19 +53,11 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
     });
 }
 
-/// The command that tests the components as programs of this machine. Clippy compiles them; see [`compile_with_clippy`].
+/// The command that tests the components as programs of this machine. Clippy compiles them; see [`shell::compile_with_clippy`].
 pub(crate) fn component_tests(shell: &Shell) -> Result<Command> {
     let mut cargo = shell.cargo(["test", "--profile", "unit"]);
-    compile_with_clippy(cargo.args(Part::Components.packages(shell)?));
+    shell::compile_with_clippy(cargo.args(Part::Components.packages(shell)?));
     Ok(cargo)
-}
-
-/// Makes clippy the compiler of this repository's packages, with warnings denied: what cargo builds is also checked. `cargo
-/// clippy` would check all dependencies again. Clippy leaves out optimisations, so only unoptimised programs use this.
-pub(crate) fn compile_with_clippy(cargo: &mut Command) {
-    // As `cargo clippy` starts it.
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
-    cargo.env("CLIPPY_ARGS", ["--deny", "warnings", ""].join("__CLIPPY_HACKERY__"));
 }
 
 /// Runs clippy and rustdoc on the components, for their target.

@@ -84,6 +84,14 @@ enum Verdict {
     Skipped,
 }
 
+/// A family of tests that cannot run here, and the reason.
+pub(crate) struct Missing {
+    /// Its name in `BELLJAR_SKIP`.
+    pub(crate) family: &'static str,
+    /// The reason, and how to install what is missing.
+    pub(crate) reason: String,
+}
+
 /// Steps that run one after another, beside those of other lanes.
 pub(crate) struct Lane<'a> {
     pub(crate) name: &'static str,

@@ -9,20 +9,13 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::debian;
 use crate::output;
+use crate::report::Missing;
 use crate::shell::{self, Shell};
-use crate::{debian, lint};
 
 /// The target that providers are built for.
 pub(crate) const WASM_TARGET: &str = "wasm32-wasip2";
-
-/// A family of tests that cannot run here, and the reason.
-pub(crate) struct Missing {
-    /// Its name in `BELLJAR_SKIP`.
-    pub(crate) family: &'static str,
-    /// The reason, and how to install what is missing.
-    pub(crate) reason: String,
-}
 
 /// Adds the target that providers are built for, if it is missing.
 pub(crate) fn wasm_target(shell: &Shell) -> Result<()> {
@@ -98,6 +91,9 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<String>> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(Some("the expected instruction counts are those of x86-64".to_owned()));
     }
+    if shell::exists("valgrind") {
+        return Ok(None);
+    }
     Ok(debian::missing(shell, &[debian::VALGRIND])?.pop().map(|missing| missing.reason))
 }
 
@@ -151,7 +147,7 @@ pub(crate) fn rust(shell: &Shell) -> Result<()> {
     const PACKAGE: &str = "belljar-oauth-client";
     // The profile of the components' tests, because they have dependencies in common.
     let mut cargo = shell.cargo(["build", "--quiet", "--profile", "unit", "--package", PACKAGE]);
-    lint::compile_with_clippy(&mut cargo);
+    shell::compile_with_clippy(&mut cargo);
     shell::run(&mut cargo)?;
     let place = shell.target.join("clients/rust");
     fs::create_dir_all(&place)?;

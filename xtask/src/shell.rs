@@ -99,6 +99,14 @@ fn is_of_package(variable: &str) -> bool {
         .any(|prefix| variable.starts_with(prefix))
 }
 
+/// Makes clippy the compiler of this repository's packages, with warnings denied: what cargo builds is also checked. `cargo
+/// clippy` would check all dependencies again. Clippy leaves out optimisations, so only unoptimised programs use this.
+pub(crate) fn compile_with_clippy(cargo: &mut Command) {
+    // As `cargo clippy` starts it.
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    cargo.env("CLIPPY_ARGS", ["--deny", "warnings", ""].join("__CLIPPY_HACKERY__"));
+}
+
 /// A string in the output of `cargo metadata`.
 pub(crate) fn text(value: &Value) -> Result<&str> {
     value.as_str().context("cargo metadata has another shape than expected")

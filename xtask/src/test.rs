@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::build::Part;
 use crate::output;
-use crate::report::{self, Awaited, Lane, Report};
-use crate::setup::{self, Missing};
+use crate::report::{self, Awaited, Lane, Missing, Report};
+use crate::setup;
 use crate::shell::{self, Shell};
 use crate::{build, engine, fuzz, hostile, instructions, languages, lint, soak, tools};
 
