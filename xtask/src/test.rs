@@ -44,6 +44,9 @@ const QUICK_AREAS: [&str; 4] = ["catalog::", "limits::", "lists::", "reads::"];
 
 /// Runs the tests that CI runs. Fails at the end if a step failed.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
+    if shell.ci {
+        report::end_after(CI_TIME);
+    }
     let mut report = Report::new("test", &shell.target);
     ci(shell, &mut report);
     report.finish()
@@ -103,9 +106,6 @@ pub(crate) fn quick(shell: &Shell) -> Result<()> {
 
 /// Set-up, build, lints, and every test of the workspace, run against the programs and components of this build.
 fn ci(shell: &Shell, report: &mut Report) {
-    if shell.ci {
-        report::end_after(CI_TIME);
-    }
     report.noted_step("the engine's newest release", || Ok(engine::newer(shell)));
     report.step("set-up", || {
         setup::wasm_target(shell)?;
