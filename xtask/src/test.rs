@@ -39,6 +39,9 @@ const HOSTILE: [&str; 2] = ["--test", "hostile"];
 /// The time after which CI gives up.
 const CI_TIME: Duration = Duration::from_secs(85 * 60);
 
+/// The niceness of programs beside the tests.
+const NICE: i32 = 10;
+
 /// The areas of `tests/integration` that the quick tier runs: fast ones that find many bugs.
 const QUICK_AREAS: [&str; 4] = ["catalog::", "limits::", "lists::", "reads::"];
 
@@ -123,8 +126,10 @@ fn ci(shell: &Shell, report: &mut Report) {
             name: "components",
             steps: Box::new(|report| {
                 components(shell, report, &made);
-                lint::steps(shell, report);
+                give_way();
+                // Counting needs one processor; what comes after it uses all.
                 counts(shell, report, &made);
+                lints(shell, report);
             }),
         },
     ]);
@@ -205,8 +210,27 @@ fn counts(shell: &Shell, report: &mut Report, made: &Made) {
     }
 }
 
-/// Installs the tools and clients of other languages, builds the components, tests and lints them, judges the
-/// dependencies.
+/// Gives this lane a low priority: tests run in the other one, and they wait most of the time. This lane can use the processors
+/// whenever they do.
+fn give_way() {
+    // `None` means this thread. The programs that it starts have its priority.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        output::line(&format!("cannot lower the priority of the lints: {error}"));
+    }
+}
+
+/// Tests and lints the components, lints everything else, judges the dependencies.
+fn lints(shell: &Shell, report: &mut Report) {
+    report.noted_step("clippy and tests of components", || {
+        // The components are native programs here. The tests of the host run them in the sandbox.
+        counted(shell, lint::component_tests(shell)?.arg("--no-fail-fast"), "")
+    });
+    lint::components(shell, report);
+    lint::dependencies(shell, report);
+    lint::steps(shell, report);
+}
+
+/// Installs the tools and clients of other languages, and builds the components.
 fn components(shell: &Shell, report: &mut Report, made: &Made) {
     let mut missing = Vec::new();
     report.step("tools of other languages", || {
@@ -234,12 +258,6 @@ fn components(shell: &Shell, report: &mut Report, made: &Made) {
     }
     made.missing.get_or_init(|| missing);
     made.components.report_result(is_built);
-    report.noted_step("clippy and tests of components", || {
-        // The components are native programs here. The tests of the host run them in the sandbox.
-        counted(shell, lint::component_tests(shell)?.arg("--no-fail-fast"), "")
-    });
-    lint::components(shell, report);
-    lint::dependencies(shell, report);
 }
 
 /// `cargo test` in the profile of the tests, with the program of that profile.

@@ -19,6 +19,7 @@ use super::output::GuestOutput;
 use super::store_data::StoreData;
 use crate::grants::{Ambient, CallRecord, CallScope, ConfigureError, DedicatedThread, GrantConfig, MountGrants};
 use crate::interfaces::Exports;
+use crate::limits::cpu_timer::thread_time;
 use crate::limits::memory_account::MemoryAccount;
 use crate::limits::memory_budget::{Allowance, MemoryBudget};
 use crate::model::{Limits, MountName};
@@ -29,11 +30,11 @@ const OFTEN: Duration = Duration::from_millis(50);
 /// A spare instance that was not used for this long is removed.
 const KEEP: Duration = Duration::from_millis(250);
 
-/// The time that making one may take. It is made on a thread that serves other mounts, too.
+/// The processor time that making one may take. It is made on a thread that serves other mounts, too.
 const MAX_MAKING: Duration = Duration::from_millis(1);
 
 /// A component has no more spare instances after so many, one after the other, took longer. The first one finds cold
-/// caches, and any may wait for a processor.
+/// caches.
 const MAX_SLOW: u32 = 3;
 
 /// The most spare instances of a process, and the most instances of calls that have ended.
@@ -247,9 +248,9 @@ impl Spares {
             return;
         }
         let Some(counted) = Counted::new(&self.count, self.most) else { return };
-        let before = Instant::now();
+        let before = thread_time();
         let made = self.try_make(name, exports, counted);
-        let took = before.elapsed();
+        let took = thread_time().saturating_sub(before);
         let mut state = slot.lock();
         state.slow = if took > MAX_MAKING { state.slow + 1 } else { 0 };
         state.is_unfit |= matches!(made, Err(NotMade::Unfit)) || state.slow >= MAX_SLOW;
