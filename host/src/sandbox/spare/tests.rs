@@ -133,7 +133,7 @@ impl Called {
         let target = Target { mount: &name(), base: "belljar://m/", reference: request.reference() };
         let principal = authenticate(Evidence::OwnUser);
         let access = Policy::default().authorize(&principal, Action::Read, target, SystemTime::now()).unwrap();
-        let gate = Gate::new(name(), Limits { memory, ..Limits::default() });
+        let gate = Gate::new(name(), Limits { memory, time: EVENT_TIME, ..Limits::default() });
         let admission = Admission::new(1, MemoryBudget::new(1 << 30));
         let permit = admission.admit(access, &gate, CallOrigin::default(), &request, None).await.unwrap();
         let spec = CallSpec::new(&permit, self.loaded.id(), request);
