@@ -54,6 +54,7 @@
 )]
 
 pub mod client;
+pub mod debian;
 pub mod events;
 pub mod http;
 pub mod load;

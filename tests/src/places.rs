@@ -5,6 +5,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::debian::Package;
+
 /// The repository's root.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a folder of the repository").to_path_buf()
@@ -40,58 +42,15 @@ pub fn component(stem: &str) -> PathBuf {
     built(&format!("guests/{stem}.wasm"))
 }
 
-/// True if PostgreSQL's server is not installed, and `BELLJAR_SKIP` says so.
-pub fn lacks_postgres() -> bool {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let programs = versions.map(|version| version.path().join("bin/initdb"));
-    let found = programs.filter(|program| program.is_file()).max();
-    installed("postgresql", found.unwrap_or_else(|| "/usr/lib/postgresql".into())).is_none()
-}
-
-/// A program of Prometheus. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn prometheus(program: &str) -> Option<PathBuf> {
-    installed("prometheus", Path::new("/usr/bin").join(program))
+/// The program of a package of Debian. `None` if it is not installed, and `BELLJAR_SKIP` says so.
+pub fn program(package: &Package) -> Option<PathBuf> {
+    installed(package.name, package.find().unwrap_or_else(|| package.program.into()))
 }
 
 /// A program of the Python environment with the tools that check the files of `deploy/`. `None` if `BELLJAR_SKIP` says that this
 /// machine lacks Python.
 pub fn deploy_tool(program: &str) -> Option<PathBuf> {
     installed("deploy", target().join("clients/deploy/bin").join(program))
-}
-
-/// The balancer nginx. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn nginx() -> Option<PathBuf> {
-    installed("nginx", "/usr/sbin/nginx".into())
-}
-
-/// The balancer HAProxy. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn haproxy() -> Option<PathBuf> {
-    installed("haproxy", "/usr/sbin/haproxy".into())
-}
-
-/// The program of systemd that checks units. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn systemd_analyze() -> Option<PathBuf> {
-    installed("systemd", "/usr/bin/systemd-analyze".into())
-}
-
-/// The store of replicas. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn redis() -> Option<PathBuf> {
-    installed("redis-server", "/usr/bin/redis-server".into())
-}
-
-/// The registry of containers. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn docker_registry() -> Option<PathBuf> {
-    installed("docker-registry", "/usr/bin/docker-registry".into())
-}
-
-/// The program that copies between registries. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn skopeo() -> Option<PathBuf> {
-    installed("skopeo", "/usr/bin/skopeo".into())
-}
-
-/// The browser. `None` if it is not installed, and `BELLJAR_SKIP` says so.
-pub fn chromium() -> Option<PathBuf> {
-    installed("chromium", "/usr/bin/chromium".into())
 }
 
 /// The built provider from `belljar new` in this language. `None` if `BELLJAR_SKIP` says that this machine lacks the
@@ -137,8 +96,8 @@ pub fn client_script(path: &str) -> PathBuf {
 
 /// `path`, if it is installed. `None` if `BELLJAR_SKIP` lists `family`. Panics if `path` is missing otherwise.
 ///
-/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `postgres`, `prometheus`, `chromium`, `deploy`, `nginx`,
-/// `haproxy`, `systemd`, `redis-server`, `docker-registry`, `skopeo`) that this machine lacks. `cargo xtask test` sets it with a visible warning, and never in CI.
+/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `deploy`, and the names of [`crate::debian`]) that this machine
+/// lacks. `cargo xtask test` sets it with a visible warning, and never in CI.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
     let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();
     if skipped.split(',').any(|name| name == family) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::debian;
 use crate::net::free_port;
 use crate::places;
 use crate::process::Process;
@@ -38,7 +39,7 @@ impl Redis {
     }
 
     fn started(options: &[&str], has_tls: bool) -> Option<Redis> {
-        places::redis()?;
+        places::program(&debian::REDIS)?;
         let port = free_port();
         let directory = TempDir::with_prefix("redis-").expect("a temporary directory");
         let options = options.iter().map(|option| (*option).to_owned()).collect();
@@ -60,7 +61,7 @@ impl Redis {
     /// Starts it, without any data, on the same port.
     pub fn restart(&mut self) {
         self.kill();
-        let program = places::redis().expect("it was there before");
+        let program = places::program(&debian::REDIS).expect("it was there before");
         let mut command = Command::new(program);
         let port = self.port.to_string();
         let (plain, encrypted) = if self.has_tls { ("0", port.as_str()) } else { (port.as_str(), "0") };

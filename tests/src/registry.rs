@@ -20,6 +20,7 @@ use tempfile::TempDir;
 
 use self::front::{Referrers, Service, Slowness};
 use self::token::TokenKey;
+use crate::debian;
 use crate::net::free_port;
 use crate::places;
 use crate::process::Process;
@@ -133,7 +134,7 @@ impl Registry {
     }
 
     fn start_with(access: Access, service: Option<Service>) -> Option<Registry> {
-        let program = places::docker_registry()?;
+        let program = places::program(&debian::REGISTRY)?;
         let (port, directory) = (free_port(), TempDir::with_prefix("registry-").expect("a temporary directory"));
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let shown = service.map_or(port, |service| front::start(address, service));

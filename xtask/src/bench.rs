@@ -10,10 +10,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use belljar_figures::{FILE, Record, Run, read, tables, write};
+use belljar_tests::debian;
 
 use crate::report::Missing;
 use crate::shell::{self, Shell};
-use crate::{build, debian, languages, profile, setup, tools};
+use crate::{build, languages, profile, setup, tools};
 
 const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publish | --redraw]";
 
@@ -96,10 +97,10 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
     if is_selected("real") {
         setup::native_libraries(shell)?;
     }
-    let packages = [("database", debian::POSTGRES), ("fetched", debian::REGISTRY)];
+    let packages = [("database", debian::POSTGRESQL), ("fetched", debian::REGISTRY)];
     let packages: Vec<_> =
         packages.into_iter().filter(|(group, _)| is_selected(group)).map(|(_, package)| package).collect();
-    for missing in debian::missing(shell, &packages)? {
+    for missing in setup::debian_packages(shell, &packages)? {
         println!("**MISSING: {}**", missing.reason);
     }
     build::run(shell)?;

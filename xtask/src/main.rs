@@ -6,7 +6,6 @@
 
 mod bench;
 mod build;
-mod debian;
 mod demo;
 mod dist;
 mod engine;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
+use belljar_tests::debian::{self, Package};
 
-use crate::debian;
 use crate::output;
 use crate::report::Missing;
 use crate::shell::{self, Shell};
@@ -94,14 +94,14 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<String>> {
     if shell::exists("valgrind") {
         return Ok(None);
     }
-    Ok(debian::missing(shell, &[debian::VALGRIND])?.pop().map(|missing| missing.reason))
+    Ok(debian_packages(shell, &[debian::VALGRIND])?.pop().map(|missing| missing.reason))
 }
 
 /// Installs the MCP clients that tests run. Returns the families that cannot be installed; in CI, that is an error.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     // It needs cargo and nothing else.
     rust(shell)?;
-    let mut missing = debian::missing(shell, &debian::OF_TESTS)?;
+    let mut missing = debian_packages(shell, &debian::OF_TESTS)?;
     for (family, needs, install) in [
         ("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>),
         ("node", ["node", "npm"], node),
@@ -121,6 +121,41 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
         missing.push(Missing { family, reason });
     }
     Ok(missing)
+}
+
+/// Makes packages of Debian available. In CI, installs those that are missing; elsewhere, returns them.
+///
+/// # Errors
+/// If an installation fails.
+pub(crate) fn debian_packages(shell: &Shell, packages: &[Package]) -> Result<Vec<Missing>> {
+    let missing: Vec<_> = packages.iter().filter(|package| package.find().is_none()).collect();
+    if !shell.ci {
+        return Ok(missing.into_iter().map(absent).collect());
+    }
+    if !missing.is_empty() {
+        apt(&missing.iter().map(|package| package.name).collect::<Vec<_>>())?;
+    }
+    Ok(Vec::new())
+}
+
+fn absent(package: &Package) -> Missing {
+    let Package { name, program } = package;
+    let reason =
+        format!("{program} is missing: run `apt-get install {name}`, or use the package manager of your system");
+    Missing { family: name, reason }
+}
+
+/// Installs packages by one command, because each command updates the index of manuals and more.
+fn apt(packages: &[&str]) -> Result<()> {
+    output::line(&format!("installing {}", packages.join(", ")));
+    let is_root = shell::capture(Command::new("id").arg("-u"))?.trim() == "0";
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
+        command.args(if is_root { [].as_slice() } else { &["--non-interactive", "apt-get"] }).arg("--quiet");
+        shell::run_quietly(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    run(&["update"])?;
+    run(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
 }
 
 /// Installs the servers that belljar is compared with. Returns the families that cannot be installed; in CI that is an error.

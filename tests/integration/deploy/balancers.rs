@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use belljar_tests::http::Http;
-use belljar_tests::{Client, DEADLINE, Era, Process, Response, Server, Site, places, wait_until};
+use belljar_tests::{Client, DEADLINE, Era, Process, Response, Server, Site, debian, places, wait_until};
 use belljar_upstream::{Authority, Upstream, answer, request};
 use serde_json::{Value, json};
 
@@ -52,8 +52,8 @@ impl Balancer {
     /// The program. `None` if this machine lacks it.
     fn program(self) -> Option<PathBuf> {
         match self {
-            Balancer::Nginx => places::nginx(),
-            Balancer::Haproxy => places::haproxy(),
+            Balancer::Nginx => places::program(&debian::NGINX),
+            Balancer::Haproxy => places::program(&debian::HAPROXY),
         }
     }
 
@@ -316,7 +316,7 @@ fn post(front: &Server, path: &str) -> Response {
 /// The rules that the Ingress gives to its controller are those of the shipped configuration, and HAProxy accepts them.
 #[test]
 fn haproxy_accepts_the_rules_of_the_ingress() {
-    let (Some(python), Some(_)) = (places::deploy_tool("python"), places::haproxy()) else { return };
+    let (Some(python), Some(_)) = (places::deploy_tool("python"), places::program(&debian::HAPROXY)) else { return };
     let ingress = &super::documents(&python, &super::source("kubernetes/overlays/ingress/ingress.yaml"))[0];
     let rules = ingress["metadata"]["annotations"]["haproxy.org/backend-config-snippet"].as_str().unwrap();
     let shipped = text("haproxy/belljar.cfg");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use belljar_tests::{Era, Server, Site, places};
+use belljar_tests::{Era, Server, Site, debian, places};
 use serde_json::{Value, json};
 
 use super::{command, script, succeeds, text};
@@ -148,7 +148,7 @@ fn the_profile_allows_each_call_of_a_worker() {
 #[test]
 fn belljar_serves_under_the_filter_of_the_unit() {
     let Some(python) = places::deploy_tool("python") else { return };
-    let Some(systemd) = places::systemd_analyze() else { return };
+    let Some(systemd) = places::program(&debian::SYSTEMD) else { return };
     let mut allowed = BTreeSet::new();
     for line in text("systemd/belljar@.service").lines() {
         let Some(value) = line.strip_prefix("SystemCallFilter=") else { continue };
@@ -184,7 +184,7 @@ fn calls_of(systemd: &Path, word: &str) -> Vec<String> {
 
 #[test]
 fn systemd_accepts_the_unit() {
-    let Some(systemd) = places::systemd_analyze() else { return };
+    let Some(systemd) = places::program(&debian::SYSTEMD) else { return };
     // The exposure of the unit, times ten, as systemd counts it. The network and writable code count most; belljar needs both.
     const EXPOSURE: &str = "20";
     let site = Site::new();

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use belljar_tests::places::lacks_postgres;
+use belljar_tests::{debian, places};
 use belljar_upstream::postgres::PostgresServer;
 use belljar_upstream::{Authority, DnsServer};
 
@@ -35,11 +35,9 @@ CREATE SEQUENCE ticket;
 pub(crate) fn database() -> Option<&'static Database> {
     static DATABASE: OnceLock<Option<Database>> = OnceLock::new();
     let start = || {
-        if lacks_postgres() {
-            return None;
-        }
+        let initdb = places::program(&debian::POSTGRESQL)?;
         let authority = Authority::new();
-        let server = PostgresServer::start(&authority, &["db.test"])?;
+        let server = PostgresServer::start(&initdb, &authority, &["db.test"]);
         server.run("postgres", USERS);
         server.run("shop", TABLES);
         let names = DnsServer::start(&[("db.test", &["127.0.0.1"]), ("other.test", &["127.0.0.1"])]);

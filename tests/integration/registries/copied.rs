@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use belljar_tests::registry::sha256;
-use belljar_tests::{Era, Registry, places};
+use belljar_tests::{Era, Registry, debian, places};
 
 use super::signing::{Key, push, trusting_at};
 use super::{NAME, TEXT, fails, release, stdout_and_stderr, succeeds, verified};
@@ -20,7 +20,7 @@ fn copy(skopeo: &std::path::Path, from: &Registry, to: &Registry, tag: &str) {
 
 #[test]
 fn a_copied_component_is_the_same_and_has_lost_its_signature() {
-    let Some(skopeo) = places::skopeo() else { return };
+    let Some(skopeo) = places::program(&debian::SKOPEO) else { return };
     let key = Key::new();
     // The rule is for the registry to which the component is copied.
     let (Some(from), Some((site, to))) = (Registry::start(), trusting_at(Registry::start(), &[&key])) else { return };

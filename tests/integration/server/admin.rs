@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use belljar_tests::{Era, Process, Server, Site, places, wait_until};
+use belljar_tests::{Era, Process, Server, Site, debian, places, wait_until};
 use serde_json::Value;
 
 use crate::support::{empty, stdout_and_stderr};
@@ -152,8 +152,8 @@ fn metrics_count_what_the_record_counts() {
 
 #[test]
 fn prometheus_reads_the_metrics() {
-    let Some(promtool) = places::prometheus("promtool") else { return };
-    let Some(prometheus) = places::prometheus("prometheus") else { return };
+    let Some(prometheus) = places::program(&debian::PROMETHEUS) else { return };
+    let promtool = prometheus.with_file_name("promtool");
     let (site, server, admin) = started("");
     let mut client = server.client(Era::Stateless);
     for _ in 0..30 {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use belljar_tests::{Client, Era, Server, is_deceptive, places};
+use belljar_tests::{Client, Era, Server, debian, is_deceptive, places};
 use serde_json::{Value, json};
 
 use super::admin::started;
@@ -58,7 +58,7 @@ fn use_all(server: &Server) {
 
 /// What the browser sees. `None` if this machine lacks Node or the browser.
 fn look(admin: SocketAddr, pictures: &Path) -> Option<Value> {
-    let (node, chromium) = (places::node()?, places::chromium()?);
+    let (node, chromium) = (places::node()?, places::program(&debian::CHROMIUM)?);
     let mut command = Command::new(node);
     command.arg(places::client_script("node/console.mjs")).arg(format!("http://localhost:{}/", admin.port()));
     command.arg(chromium).arg(pictures);

@@ -30,20 +30,13 @@ pub struct PostgresServer {
     programs: PathBuf,
 }
 
-/// The directory of PostgreSQL's programs. `None`: it is not installed.
-pub fn programs() -> Option<PathBuf> {
-    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
-    let programs = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
-    programs.filter(|programs| programs.join("initdb").is_file()).max()
-}
-
 impl PostgresServer {
-    /// Starts a server with a certificate of `authority` for `names`. `None`: PostgreSQL is not installed.
+    /// Starts a server with a certificate of `authority` for `names`. PostgreSQL's other programs are beside `initdb`.
     ///
     /// # Panics
     /// If the server does not start.
-    pub fn start(authority: &Authority, names: &[&str]) -> Option<PostgresServer> {
-        let programs = programs()?;
+    pub fn start(initdb: &Path, authority: &Authority, names: &[&str]) -> PostgresServer {
+        let programs = initdb.parent().expect("a program is in a folder").to_owned();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("belljar-postgres-{}-{number}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory for the server");
@@ -58,7 +51,7 @@ impl PostgresServer {
             owner.give(path);
         }
         let data = directory.join("data");
-        let mut init = owner.command(&programs.join("initdb"));
+        let mut init = owner.command(initdb);
         init.arg("--pgdata").arg(&data).args(["--no-sync", "--auth=scram-sha-256", "--username=postgres"]);
         init.args(["--encoding=UTF8", "--locale=C.UTF-8"]).arg("--pwfile").arg(directory.join("password"));
         let made = init.output().expect("initdb");
@@ -91,7 +84,7 @@ impl PostgresServer {
             assert!(begin.elapsed() < PATIENCE, "the server does not start: {why}");
             std::thread::sleep(Duration::from_millis(50));
         }
-        Some(server)
+        server
     }
 
     /// The port of the server.

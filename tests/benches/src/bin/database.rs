@@ -10,7 +10,7 @@ use std::process::{Child, Stdio as Pipe};
 use std::time::{Duration, Instant};
 
 use belljar_benches::{Record, Samples};
-use belljar_tests::{Client, Era, Site, Stdio, places, process};
+use belljar_tests::{Client, Era, Site, Stdio, debian, places, process};
 use belljar_upstream::postgres::{PASSWORD, PostgresServer};
 use belljar_upstream::{Authority, DnsServer};
 
@@ -36,13 +36,13 @@ VACUUM ANALYZE measurement;
 ";
 
 fn main() {
-    if places::lacks_postgres() {
+    let Some(initdb) = places::program(&debian::POSTGRESQL) else {
         println!("left out: PostgreSQL, which `cargo xtask test` installs");
         return;
-    }
+    };
     let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
     let authority = Authority::new();
-    let server = PostgresServer::start(&authority, &["db.test"]).expect("a server");
+    let server = PostgresServer::start(&initdb, &authority, &["db.test"]);
     server.run("postgres", TABLE);
     let names = DnsServer::start(&[("db.test", &["127.0.0.1"])]);
     let site = site(&server, &authority, &names);
