@@ -24,7 +24,7 @@ fn charge_new_handle<T: 'static>(
 ) -> wasmtime::Result<(Resource<T>,)> {
     let state = store.data_mut();
     let handle = make(state)?;
-    Ok((state.host_memory.charge_handle(handle)?,))
+    Ok((state.host_memory().charge_handle(handle)?,))
 }
 
 /// Charges random bytes before they are generated.
@@ -36,7 +36,7 @@ fn charge_random_bytes(
     let state = store.data_mut();
     // The library refuses more than the limit of one request, with its own error.
     if len <= state.max_random() {
-        state.host_memory.charge_returned_value(len)?;
+        state.host_memory().charge_returned_value(len)?;
     }
     Ok((make(state)?,))
 }

@@ -15,18 +15,23 @@ use crate::model::{Limit, bounds};
 
 /// The data of a store.
 pub(super) struct StoreData {
+    of_host_functions: HostFunctionData,
+    /// True if a host function has used its data.
+    is_used: bool,
+    pub(super) meter: Meter,
+    pub(super) account: MemoryAccount,
+}
+
+/// What host functions use.
+struct HostFunctionData {
     wasi: WasiCtx,
     table: ResourceTable,
     http: WasiHttpCtx,
     call_grants: CallGrants,
-    pub(super) meter: Meter,
     /// The host memory of the call.
-    pub(super) host_memory: HostMemory,
-    pub(super) account: MemoryAccount,
+    memory: HostMemory,
     /// Bytes of one request for random numbers.
     max_random: u64,
-    /// True if a host function has used it.
-    is_used: bool,
 }
 
 impl StoreData {
@@ -51,94 +56,88 @@ impl StoreData {
         table.set_max_capacity(limits.handles);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(super::host_memory::MAX_FIELDS);
-        let host_memory = HostMemory::new(account.clone(), bounds::of_requests_made(limits.traffic.requests));
-        Self {
-            wasi: wasi.build(),
-            table,
-            http,
-            call_grants,
-            meter: Meter::new(account.clone()),
-            host_memory,
-            account,
-            max_random: limits.random,
-            is_used: false,
-        }
+        let memory = HostMemory::new(account.clone(), bounds::of_requests_made(limits.traffic.requests));
+        let (wasi, max_random) = (wasi.build(), limits.random);
+        let of_host_functions = HostFunctionData { wasi, table, http, call_grants, memory, max_random };
+        Self { of_host_functions, is_used: false, meter: Meter::new(account.clone()), account }
     }
 }
 
 impl StoreData {
     /// The network limit that the call reached, if any.
     pub(super) fn traffic(&self) -> Option<Limit> {
-        self.call_grants.reached_limit()
+        self.of_host_functions.call_grants.reached_limit()
     }
 
-    /// True if a host function has used it.
+    /// True if a host function was called.
     pub(super) fn is_used(&self) -> bool {
         self.is_used
     }
 
+    /// What a host function uses. There is no other way to it.
+    fn used(&mut self) -> &mut HostFunctionData {
+        self.is_used = true;
+        &mut self.of_host_functions
+    }
+
     /// Bytes of one request for random numbers.
     pub(super) fn max_random(&mut self) -> u64 {
-        self.is_used = true;
-        self.max_random
+        self.used().max_random
+    }
+
+    /// The host memory of the call.
+    pub(super) fn host_memory(&mut self) -> &mut HostMemory {
+        &mut self.used().memory
     }
 
     /// The view for the host functions of `wasi:http`.
     pub(super) fn http_host(&mut self) -> HttpHost<'_> {
-        self.is_used = true;
-        let http =
-            WasiHttpCtxView { hooks: self.call_grants.http_hooks(), table: &mut self.table, ctx: &mut self.http };
-        HttpHost { http, memory: &mut self.host_memory }
+        let HostFunctionData { table, http, call_grants, memory, .. } = self.used();
+        HttpHost { http: WasiHttpCtxView { hooks: call_grants.http_hooks(), table, ctx: http }, memory }
     }
 
     /// The view for the host functions of `wasi:io`.
     pub(super) fn io_host(&mut self) -> IoHost<'_> {
-        self.is_used = true;
-        IoHost { table: &mut self.table, memory: &mut self.host_memory }
+        let HostFunctionData { table, memory, .. } = self.used();
+        IoHost { table, memory }
     }
 }
 
 impl WasiView for StoreData {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        self.is_used = true;
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        let HostFunctionData { wasi, table, .. } = self.used();
+        WasiCtxView { ctx: wasi, table }
     }
 }
 
 impl WasiHttpView for StoreData {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        self.is_used = true;
-        WasiHttpCtxView { hooks: self.call_grants.http_hooks(), table: &mut self.table, ctx: &mut self.http }
+        self.http_host().http
     }
 }
 
 impl GrantView for StoreData {
     fn record(&mut self) -> &CallRecord {
-        self.is_used = true;
-        self.call_grants.record()
+        self.used().call_grants.record()
     }
 
     fn charge_handle(&mut self, handle: u32, bytes: u64) -> wasmtime::Result<()> {
-        self.is_used = true;
-        Ok(self.host_memory.charge_grant_handle(handle, bytes)?)
+        Ok(self.used().memory.charge_grant_handle(handle, bytes)?)
     }
 
     fn release_handle(&mut self, handle: u32) {
-        self.is_used = true;
-        self.host_memory.release_handle(handle);
+        self.used().memory.release_handle(handle);
     }
 }
 
 impl HasRecord for StoreData {
     fn call_record(&mut self) -> &CallRecord {
-        self.is_used = true;
-        self.call_grants.record()
+        self.used().call_grants.record()
     }
 }
 
 impl HasCallGrants for StoreData {
     fn call_grants(&mut self) -> &mut CallGrants {
-        self.is_used = true;
-        &mut self.call_grants
+        &mut self.used().call_grants
     }
 }
