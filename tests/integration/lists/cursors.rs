@@ -11,7 +11,8 @@ const INVALID_PARAMS: i64 = -32602;
 /// A site with a list of several pages, its own key, and no compiled code.
 fn uncompiled_site(list_time: &str) -> Site {
     let mut site = site(&format!(
-        "list-time = {list_time:?}\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nenv = {{ HOSTILE_LIST = \"large\" }}\n"
+        "list-time = {list_time:?}\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nenv = {{ HOSTILE_LIST = \"large\" }}\n\
+         [mounts.hostile.limits]\ntime = \"60s\"\n"
     ));
     for (name, own) in [("XDG_STATE_HOME", "state"), ("XDG_CACHE_HOME", "cache")] {
         let own = site.path(own);
@@ -22,7 +23,7 @@ fn uncompiled_site(list_time: &str) -> Site {
 
 /// The same site with compiled code.
 fn compiled_site() -> Site {
-    let site = uncompiled_site("3s");
+    let site = uncompiled_site("60s");
     assert!(site.run(&["check"]).status.success());
     site
 }

@@ -38,7 +38,7 @@ fn login_files(site: &Site) -> Vec<PathBuf> {
 /// A site whose mount needs a login at `issuer`, with a state directory of its own.
 fn site_with_login(origin: &str, issuer: &str, more: &str) -> Site {
     let oauth = format!("issuer = \"{issuer}\", client = \"belljar-device\"{more}");
-    let mut site = site(&grant(origin, &oauth));
+    let mut site = site(&format!("{}\n[mounts.hostile.limits]\ntime = \"60s\"\n", grant(origin, &oauth)));
     site.own_state(shared());
     site
 }
