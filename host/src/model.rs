@@ -31,6 +31,8 @@ mod tool;
 mod trace_context;
 mod upstream_span;
 mod usage;
+#[cfg(test)]
+pub(crate) mod waiting;
 
 pub use ask::{Answer, AnswerAction, AskContext, AskOutcome, AskedQuestions, Question};
 pub use block::{Block, BlockBody, Link, Media, Message};

@@ -109,9 +109,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-
-    /// Longer than any event takes on a busy machine.
-    const EVENT_TIME: Duration = Duration::from_secs(60);
+    use crate::model::waiting::EVENT_TIME;
 
     #[test]
     fn a_stuck_access_times_out_and_is_not_repeated() {

@@ -227,13 +227,11 @@ mod tests {
     use super::*;
     use crate::grants::CallRecord;
     use crate::model::Limit;
+    use crate::model::waiting::EVENT_TIME;
 
     fn answer() -> Outcome {
         Outcome::failed(ReadError::NotFound)
     }
-
-    /// Longer than any event takes on a busy machine.
-    const EVENT_TIME: Duration = Duration::from_secs(60);
 
     fn end_in(time: Duration) -> CallEnd {
         let limit = Limit { kind: crate::model::error::LimitKind::Time, used: 50, cap: 50 };

@@ -9,9 +9,7 @@ use futures_util::FutureExt;
 use tokio::time::timeout;
 
 use super::*;
-
-/// Longer than any event takes on a busy machine.
-const EVENT_TIME: Duration = Duration::from_secs(60);
+use crate::model::waiting::EVENT_TIME;
 
 /// A watcher with a directory of its own. A change there tells when the watcher has handled all earlier events, however
 /// slow the machine is.

@@ -155,6 +155,7 @@ async fn end(child: &mut Child) -> io::Result<ExitStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::waiting::wait_until;
 
     #[test]
     fn the_build_commands_of_a_project_are_detected() {
@@ -173,15 +174,6 @@ mod tests {
         std::fs::write(dir.join("Cargo.toml"), "").unwrap();
         assert_eq!(shown().as_deref(), Ok("cargo build --release --target wasm32-wasip2"));
         assert_eq!(Recipe::from_command(dir, "./x && y").shown(), "sh -c ./x && y");
-    }
-
-    async fn wait_until(what: &str, condition: impl Fn() -> bool) {
-        let polls = async {
-            while !condition() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(60), polls).await.expect(what);
     }
 
     #[tokio::test]

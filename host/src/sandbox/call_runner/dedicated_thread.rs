@@ -60,6 +60,7 @@ mod tests {
     use super::*;
     use crate::grants::CallRecord;
     use crate::model::error::LimitKind;
+    use crate::model::waiting::EVENT_TIME;
     use crate::model::{DecisionKind, DecisionLog, Limit, Usage};
 
     fn end(deadline: Instant, record: &CallRecord) -> CallEnd {
@@ -70,9 +71,6 @@ mod tests {
     fn outcome() -> Outcome {
         Outcome { result: Err(ReadError::NotFound), usage: Usage::default(), decisions: DecisionLog::default() }
     }
-
-    /// Longer than any event takes on a busy machine.
-    const EVENT_TIME: Duration = Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
     async fn a_stalled_operation_does_not_hold_the_caller() {

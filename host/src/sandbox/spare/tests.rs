@@ -11,6 +11,7 @@ use crate::interfaces::{Reply, Request};
 use crate::limits::progress::channel;
 use crate::limits::{Admission, CallOrigin, Gate};
 use crate::model::error::{Limit, LimitKind};
+use crate::model::waiting::{EVENT_TIME, wait_until};
 use crate::model::{Body, Digest, MountName, ReadError};
 use crate::policy::{Action, Evidence, Policy, Target, authenticate};
 use crate::sandbox::loaded_mount::LoadedMount;
@@ -26,9 +27,6 @@ const CALLS: u32 = 4;
 
 /// More memory than a read needs, in bytes.
 const PLENTY: u64 = 64 << 20;
-
-/// Longer than any event takes on a busy machine.
-const EVENT_TIME: Duration = Duration::from_secs(60);
 
 struct InProcess;
 
@@ -123,7 +121,8 @@ impl Called {
         let outcome = self.answer(memory, &CallRecord::default()).await;
         yield_now().await;
         // A read that took long ended in the slow pool.
-        until(|| self.sandbox.spares.waiting.load(Ordering::Relaxed) == 0).await;
+        let is_removed = || self.sandbox.spares.waiting.load(Ordering::Relaxed) == 0;
+        wait_until("the instance is removed", is_removed).await;
         outcome
     }
 
@@ -138,15 +137,6 @@ impl Called {
         let permit = admission.admit(access, &gate, CallOrigin::default(), &request, None).await.unwrap();
         let spec = CallSpec::new(&permit, self.loaded.id(), request);
         self.sandbox.call(spec, permit, record).await
-    }
-}
-
-/// Waits for an event.
-async fn until(is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < EVENT_TIME, "it does not happen");
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
@@ -180,7 +170,8 @@ async fn a_mount_that_is_called_often_has_a_spare_instance_and_each_serves_one_c
     called.read_until_there_is_a_spare_instance().await;
     let slot = Arc::downgrade(&called.sandbox.mapped(&called.loaded).0.spare);
     drop(called.loaded);
-    until(|| slot.strong_count() == 0 && called.sandbox.spare_instances() == 0).await;
+    let is_removed = || slot.strong_count() == 0 && called.sandbox.spare_instances() == 0;
+    wait_until("it is removed with its mount", is_removed).await;
 }
 
 #[tokio::test]
@@ -270,7 +261,7 @@ async fn a_process_has_only_so_many_spare_instances() {
     assert!(!others.is_empty() && !is_made());
     drop(others);
     // On a slow machine, it may be removed before it is taken.
-    until(is_made).await;
+    wait_until("there is room", is_made).await;
 }
 
 #[tokio::test]
@@ -303,7 +294,7 @@ async fn gives_back_before_its_answer(called: &Called) -> bool {
 async fn an_unused_spare_instance_is_removed() {
     let called = Called::new("").await;
     called.read_until_there_is_a_spare_instance().await;
-    until(|| called.sandbox.spare_instances() == 0).await;
+    wait_until("it is removed", || called.sandbox.spare_instances() == 0).await;
     assert_eq!(text(&called.read(PLENTY).await), "gine");
 }
 

@@ -5,11 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::model::error::{Limit, LimitKind};
+use crate::model::waiting::EVENT_TIME;
 use crate::model::{DecisionKind, DecisionLog, Digest, MountName, ReadError, Usage};
 use crate::policy::{Caller, Evidence, authenticate};
-
-/// Longer than any event takes on a busy machine.
-const EVENT_TIME: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Default)]
 struct Shared {

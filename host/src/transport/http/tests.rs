@@ -12,9 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Bounds, FrontDoor, serve};
 use crate::mcp::tests::handler;
 use crate::model::bounds::MAX_MESSAGE;
-
-/// Longer than any event takes on a busy machine.
-const EVENT_TIME: Duration = Duration::from_secs(60);
+use crate::model::waiting::EVENT_TIME;
 
 /// Longer than any test runs: a bound that a test must not reach.
 const HOUR: Duration = Duration::from_secs(3600);
