@@ -15,6 +15,7 @@ mod context;
 mod convert;
 pub mod cursor;
 mod detached_peer;
+pub mod direct;
 pub mod encode;
 mod encode_reading;
 mod era;
@@ -33,7 +34,6 @@ mod requests;
 mod session;
 mod shutdown;
 mod skills;
-pub mod stateless;
 pub mod subscriptions;
 pub mod tools;
 

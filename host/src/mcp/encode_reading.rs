@@ -1,4 +1,4 @@
-//! Encodes the answer to a read of revision 2026-07-28 from the host's model. It has the same bytes as rmcp's types give:
+//! Encodes the answer to a read from the host's model. It has the same bytes as rmcp's types give:
 //! without a copy of each body, and without a tree of JSON values for what each answer repeats. `cargo xtask bench --only
 //! big` and `cargo xtask instructions` measure the gain.
 
@@ -21,13 +21,14 @@ const BUDGET_FROM: usize = 256 << 10;
 /// Room for what an answer has besides its bodies, in bytes. Most answers fit.
 const ENVELOPE_CAPACITY: usize = 768;
 
-/// Encodes the answer to request `id`, without a line break. `bytes`: the size of the bodies in the message, without escapes.
+/// Encodes the answer to request `id`, without a line break. `scope`: who may cache it; `None` for a client of a session,
+/// whose revision has no caching hints. `bytes`: the size of the bodies in the message, without escapes.
 ///
 /// A large message reserves its memory in `budget`. If the budget is spent, the answer is a busy error: escapes can
 /// make a text six times as long.
 pub(super) fn answer(
     reading: Reading,
-    (mount, scope): (&Mount, CacheScope),
+    (mount, scope): (&Mount, Option<CacheScope>),
     id: &RequestId,
     bytes: usize,
     budget: &Arc<MemoryBudget>,
@@ -50,17 +51,21 @@ pub(super) fn answer(
 fn write(
     out: &mut BudgetedBuffer,
     mut reading: Reading,
-    (mount, scope): (&Mount, CacheScope),
+    (mount, scope): (&Mount, Option<CacheScope>),
     id: &RequestId,
 ) -> Result<()> {
     convert::add_rest_notice(&mut reading);
     out.write_all(br#"{"jsonrpc":"2.0","id":"#)?;
     write_value(out, id)?;
-    out.write_all(br#","result":{"resultType":"complete","ttlMs":"#)?;
-    write_value(out, &convert::fresh_ms(&reading))?;
-    out.write_all(br#","cacheScope":"#)?;
-    write_value(out, &scope)?;
-    out.write_all(br#","contents":["#)?;
+    out.write_all(br#","result":{"#)?;
+    if let Some(scope) = scope {
+        out.write_all(br#""resultType":"complete","ttlMs":"#)?;
+        write_value(out, &convert::fresh_ms(&reading))?;
+        out.write_all(br#","cacheScope":"#)?;
+        write_value(out, &scope)?;
+        out.write_all(b",")?;
+    }
+    out.write_all(br#""contents":["#)?;
     // Each body is dropped as soon as it is written.
     for (place, contents) in reading.contents.into_iter().enumerate() {
         if place > 0 {
@@ -68,8 +73,11 @@ fn write(
         }
         write_contents(out, contents, mount, reading.part)?;
     }
-    out.write_all(br#"],"_meta":"#)?;
-    out.write_all(identity::server_meta().as_bytes())?;
+    out.write_all(b"]")?;
+    if scope.is_some() {
+        out.write_all(br#","_meta":"#)?;
+        out.write_all(identity::server_meta().as_bytes())?;
+    }
     out.write_all(b"}}")
 }
 
@@ -168,22 +176,27 @@ mod tests {
     }
 
     /// The message that rmcp's types give.
-    fn by_rmcp(reading: Reading, scope: CacheScope, id: &RequestId) -> Vec<u8> {
-        let result = convert::reading(reading, &mount(), (Era::Stateless, scope));
-        let result = ServerResult::ReadResourceResult(result);
+    fn by_rmcp(reading: Reading, (era, scope): (Era, CacheScope), id: &RequestId) -> Vec<u8> {
+        let result = convert::reading(reading, &mount(), (era, scope));
+        let mut result = ServerResult::ReadResourceResult(result);
+        if era == Era::Session {
+            result.strip_result_type_for_legacy_peer();
+        }
         serde_json::to_vec(&ServerJsonRpcMessage::response(result, id.clone())).unwrap()
     }
 
     fn check(reading: &Reading, scope: CacheScope, id: &RequestId) {
         let bytes = convert::encoded_len(reading);
-        let own = answer(reading.clone(), (&mount(), scope), id, bytes, &MemoryBudget::new(1 << 30));
-        let expected = by_rmcp(reading.clone(), scope, id);
-        assert!(
-            own == expected,
-            "{}\n{}",
-            String::from_utf8_lossy(&own[..own.len().min(900)]),
-            String::from_utf8_lossy(&expected[..expected.len().min(900)])
-        );
+        for (era, hints) in [(Era::Stateless, Some(scope.clone())), (Era::Session, None)] {
+            let own = answer(reading.clone(), (&mount(), hints), id, bytes, &MemoryBudget::new(1 << 30));
+            let expected = by_rmcp(reading.clone(), (era, scope.clone()), id);
+            assert!(
+                own == expected,
+                "{}\n{}",
+                String::from_utf8_lossy(&own[..own.len().min(900)]),
+                String::from_utf8_lossy(&expected[..expected.len().min(900)])
+            );
+        }
     }
 
     #[test]
@@ -219,7 +232,8 @@ mod tests {
         let encoded = |text: &str| -> Value {
             let reading = reading(vec![contents("belljar://m/x", Body::Text(text.to_owned()))]);
             let bytes = convert::encoded_len(&reading);
-            serde_json::from_slice(&answer(reading, (&mount(), CacheScope::Private), &ID, bytes, &budget)).unwrap()
+            serde_json::from_slice(&answer(reading, (&mount(), Some(CacheScope::Private)), &ID, bytes, &budget))
+                .unwrap()
         };
         let is_given = |text: &str| {
             let encoded = encoded(text);

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ElicitationCapability, Implementation, MetaObject, ProgressToken, ProtocolVersion, RequestMetaObject,
+    ElicitationCapability, Implementation, InitializeRequestParams, MetaObject, ProgressToken, ProtocolVersion,
+    RequestMetaObject,
 };
 use rmcp::service::{Peer, RequestContext as RmcpContext};
 
@@ -13,6 +14,9 @@ use crate::model::text;
 
 /// Characters of the name and version of a client.
 const MAX_CLIENT: usize = 120;
+
+/// How the keys of the protocol begin. With them, a request says what a session says otherwise.
+const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
 
 /// The largest `_meta` that is kept, in bytes. That of an ordinary client has some 200.
 const MAX_KEPT: usize = 2 << 10;
@@ -69,6 +73,27 @@ impl RequestMeta {
         }
     }
 
+    /// The `_meta` of the requests of a session, which repeat nothing of this. `None` if `client` opened no session with it.
+    fn of_session(client: &InitializeRequestParams) -> Option<Self> {
+        let version = Some(client.protocol_version.clone());
+        let is_session = Era::of(version.as_ref()) == Era::Session;
+        let client = Some(client.client_info.clone());
+        is_session.then(|| Self::new(version, client, &RequestMetaObject::default()))
+    }
+
+    /// The same for a request of the session that has this `_meta`. `None` if the request says itself what the session says.
+    fn with_own(self: Arc<Self>, meta: &RequestMetaObject) -> Option<Arc<Self>> {
+        if meta.0.keys().any(|key| key.starts_with(PROTOCOL_PREFIX)) {
+            return None;
+        }
+        let own = Self::new(None, None, meta);
+        let (progress_token, traceparent) = (own.progress_token, own.traceparent);
+        Some(match (&progress_token, &traceparent) {
+            (None, None) => self,
+            _ => Arc::new(Self { progress_token, traceparent, ..(*self).clone() }),
+        })
+    }
+
     /// True if other requests of the client have the same `_meta`.
     fn is_lasting(&self) -> bool {
         self.progress_token.is_none() && self.traceparent.is_none()
@@ -79,28 +104,68 @@ fn name_and_version(client: &Implementation) -> Arc<str> {
     text::cleaned([client.name.as_str(), " ", &client.version].concat(), MAX_CLIENT).into()
 }
 
-/// The last `_meta` of a connection. A client repeats it with each request, so most need not be parsed.
+/// The `_meta` of the requests of a connection. A client repeats it with each request, or its session says it once, so most
+/// need not be parsed.
 #[derive(Debug, Default)]
-pub struct MetaCache(Mutex<Option<(Box<str>, Arc<RequestMeta>)>>);
+pub struct MetaCache {
+    /// The last one, with its JSON.
+    last: Mutex<Option<(Box<str>, Arc<RequestMeta>)>>,
+    /// That of the session, with what opened it.
+    session: Mutex<Option<(Arc<InitializeRequestParams>, Arc<RequestMeta>)>>,
+}
 
 impl MetaCache {
-    /// The `_meta` that `json` says. `None` if it is not that of a stateless request.
-    pub(super) fn parse(&self, json: &str) -> Option<Arc<RequestMeta>> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The `_meta` that `json` says. Without `json`, or for what it lacks, that of the session of `peer`. `None` if it is not
+    /// that of a stateless request, and there is no session.
+    pub(super) fn parse(&self, json: Option<&str>, peer: Option<&Peer<RoleServer>>) -> Option<Arc<RequestMeta>> {
+        let Some(json) = json else { return self.of_object(None, peer) };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, meta)) = last.as_ref().filter(|(known, _)| **known == *json) {
             return Some(Arc::clone(meta));
         }
         let object: MetaObject = serde_json::from_str(json).ok()?;
-        let meta = Arc::new(RequestMeta::of_stateless(&RequestMetaObject(object))?);
+        let object = RequestMetaObject(object);
+        let Some(meta) = RequestMeta::of_stateless(&object) else { return self.of_session(peer?)?.with_own(&object) };
+        let meta = Arc::new(meta);
         if meta.is_lasting() && json.len() <= MAX_KEPT {
             *last = Some((json.into(), Arc::clone(&meta)));
         }
+        Some(meta)
+    }
+
+    /// As [`MetaCache::parse`].
+    pub(super) fn of_object(
+        &self,
+        meta: Option<&RequestMetaObject>,
+        peer: Option<&Peer<RoleServer>>,
+    ) -> Option<Arc<RequestMeta>> {
+        match (meta.and_then(RequestMeta::of_stateless), meta) {
+            (Some(stateless), _) => Some(Arc::new(stateless)),
+            (None, Some(meta)) => self.of_session(peer?)?.with_own(meta),
+            (None, None) => self.of_session(peer?),
+        }
+    }
+
+    /// The `_meta` of the session of `peer`. `None` if it has none.
+    fn of_session(&self, peer: &Peer<RoleServer>) -> Option<Arc<RequestMeta>> {
+        let client = peer.peer_info()?;
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        // A client can send `initialize` again.
+        if let Some((_, meta)) = session.as_ref().filter(|(known, _)| Arc::ptr_eq(known, &client)) {
+            return Some(Arc::clone(meta));
+        }
+        let meta = Arc::new(RequestMeta::of_session(&client)?);
+        *session = Some((client, Arc::clone(&meta)));
         Some(meta)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::{ClientCapabilities, NumberOrString};
+
+    use super::super::DetachedPeer;
+    use super::super::tests::handler;
     use super::*;
 
     fn json(client: &str, more: &str) -> String {
@@ -109,28 +174,32 @@ mod tests {
         )
     }
 
+    fn parse(cache: &MetaCache, json: &str) -> Option<Arc<RequestMeta>> {
+        cache.parse(Some(json), None)
+    }
+
     #[test]
     fn a_repeated_meta_is_parsed_once_and_another_one_is_never_taken_for_it() {
         let cache = MetaCache::default();
-        let first = cache.parse(&json("a", "")).unwrap();
+        let first = parse(&cache, &json("a", "")).unwrap();
         assert_eq!(first.client.as_deref(), Some("a 1"));
         assert!(first.elicitation.is_some());
-        assert!(Arc::ptr_eq(&first, &cache.parse(&json("a", "")).unwrap()));
-        assert_eq!(cache.parse(&json("b", "")).unwrap().client.as_deref(), Some("b 1"));
-        assert_eq!(cache.parse(&json("a", "")).unwrap().client.as_deref(), Some("a 1"));
+        assert!(Arc::ptr_eq(&first, &parse(&cache, &json("a", "")).unwrap()));
+        assert_eq!(parse(&cache, &json("b", "")).unwrap().client.as_deref(), Some("b 1"));
+        assert_eq!(parse(&cache, &json("a", "")).unwrap().client.as_deref(), Some("a 1"));
     }
 
     #[test]
     fn the_meta_of_one_request_only_is_not_kept() {
         let cache = MetaCache::default();
-        let kept = cache.parse(&json("a", "")).unwrap();
+        let kept = parse(&cache, &json("a", "")).unwrap();
         let long = format!(r#","x":"{}""#, "y".repeat(MAX_KEPT));
         let once = [r#","progressToken":7"#, r#","traceparent":"00-1-2-01""#, &long];
         for more in once {
-            let first = cache.parse(&json("b", more)).unwrap();
-            assert!(!Arc::ptr_eq(&first, &cache.parse(&json("b", more)).unwrap()), "{more}");
+            let first = parse(&cache, &json("b", more)).unwrap();
+            assert!(!Arc::ptr_eq(&first, &parse(&cache, &json("b", more)).unwrap()), "{more}");
         }
-        assert!(Arc::ptr_eq(&kept, &cache.parse(&json("a", "")).unwrap()));
+        assert!(Arc::ptr_eq(&kept, &parse(&cache, &json("a", "")).unwrap()));
     }
 
     #[test]
@@ -143,7 +212,51 @@ mod tests {
             r#"{"io.modelcontextprotocol/clientCapabilities":{}}"#,
             r#"{"io.modelcontextprotocol/protocolVersion":"2025-11-25","io.modelcontextprotocol/clientCapabilities":{}}"#,
         ] {
-            assert!(cache.parse(bad).is_none(), "{bad}");
+            assert!(parse(&cache, bad).is_none(), "{bad}");
+        }
+    }
+
+    fn greeting(name: &str, version: ProtocolVersion) -> InitializeRequestParams {
+        let client = Implementation::new(name, "1");
+        InitializeRequestParams::new(ClientCapabilities::default(), client).with_protocol_version(version)
+    }
+
+    #[tokio::test]
+    async fn a_request_of_a_session_has_what_its_session_says() {
+        let older = greeting("a", ProtocolVersion::V_2025_11_25);
+        let detached = DetachedPeer::with(handler("stdio"), Some(older));
+        let (cache, peer) = (MetaCache::default(), Some(detached.peer()));
+        let first = cache.parse(None, peer).unwrap();
+        assert_eq!(first.version, Some(ProtocolVersion::V_2025_11_25));
+        assert_eq!(first.client.as_deref(), Some("a 1"));
+        for same in [None, Some("{}"), Some(r#"{"example.com/x":1}"#)] {
+            assert!(Arc::ptr_eq(&first, &cache.parse(same, peer).unwrap()), "{same:?}");
+        }
+        let own = cache.parse(Some(r#"{"progressToken":7,"traceparent":"00-1-2-01"}"#), peer).unwrap();
+        assert_eq!(own.progress_token, Some(ProgressToken(NumberOrString::Number(7))));
+        assert_eq!((own.traceparent.as_deref(), own.client.as_deref()), (Some("00-1-2-01"), Some("a 1")));
+        assert!(Arc::ptr_eq(&first, &cache.parse(None, peer).unwrap()), "the next request has no token");
+        // rmcp decides about requests that say it themselves.
+        for own in ["protocolVersion\":\"2025-06-18\"", "clientInfo\":{\"name\":\"b\",\"version\":\"1\"}"] {
+            let own = format!("{{\"{PROTOCOL_PREFIX}{own}}}");
+            assert!(cache.parse(Some(&own), peer).is_none(), "{own}");
+        }
+        assert_eq!(cache.parse(Some(&json("b", "")), peer).unwrap().client.as_deref(), Some("b 1"));
+        detached.peer().set_peer_info(greeting("c", ProtocolVersion::V_2025_06_18));
+        let again = cache.parse(None, peer).unwrap();
+        assert_eq!(again.client.as_deref(), Some("c 1"), "a client can send `initialize` again");
+        assert_eq!(again.version, Some(ProtocolVersion::V_2025_06_18));
+    }
+
+    #[tokio::test]
+    async fn without_a_session_a_request_needs_a_meta_of_its_own() {
+        let cache = MetaCache::default();
+        for greeting in [None, Some(greeting("a", STATELESS))] {
+            let detached = DetachedPeer::with(handler("stdio"), greeting);
+            for lacking in [None, Some("{}"), Some(r#"{"progressToken":7}"#)] {
+                assert!(cache.parse(lacking, Some(detached.peer())).is_none(), "{lacking:?}");
+                assert!(cache.parse(lacking, None).is_none(), "{lacking:?}");
+            }
         }
     }
 }

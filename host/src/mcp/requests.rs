@@ -129,8 +129,8 @@ impl Handler {
         Box::pin(self.read_after_questions(&request.uri, context, rounds, first)).await
     }
 
-    /// Asks the client of a session, and reads with its answers.
-    async fn read_after_questions(
+    /// Asks the client of a session, and reads with its answers. `response` has the first question.
+    pub(super) async fn read_after_questions(
         &self,
         uri: &str,
         context: &RequestContext<'_>,

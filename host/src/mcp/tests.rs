@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::cursor::Cursors;
+use super::direct::DirectRequest;
 use super::exchange::Exchange;
 use super::request_meta::MetaCache;
-use super::stateless::StatelessRequest;
 use super::{DetachedPeer, Handler};
 use crate::catalog::Catalog;
 use crate::config::Watch;
@@ -71,10 +71,11 @@ async fn by_rmcp(handler: &Handler, detached: &DetachedPeer, message: &Value) ->
 }
 
 #[tokio::test]
-async fn stateless_requests_are_answered_as_rmcp_would() {
+async fn requests_of_the_fast_path_are_answered_as_rmcp_would() {
     let handler = handler("stdio");
     let revision = |version: &str| json!({ "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} });
     let metas = [Value::Null, json!({}), json!({ "progressToken": 1 }), revision("2026-07-28"), revision("2025-11-25")];
+    let older = [Some("2024-11-05"), Some("2025-06-18"), Some("2025-11-25")];
     let reference = json!({ "type": "ref/resource", "uri": "belljar://none/{x}" });
     let requests = [
         ("resources/read", json!({ "uri": "belljar://none/x" })),
@@ -84,6 +85,7 @@ async fn stateless_requests_are_answered_as_rmcp_would() {
         ("resources/read", json!({ "uri": "belljar://none/x", "inputResponses": {} })),
         ("resources/read", json!({ "uri": "belljar://none/x", "requestState": "made up", "other": [1] })),
         ("resources/list", json!({})),
+        ("resources/list", Value::Null),
         ("resources/list", json!({ "cursor": "made up" })),
         ("resources/templates/list", json!({})),
         ("completion/complete", json!({ "ref": reference, "argument": { "name": "x", "value": "" } })),
@@ -98,8 +100,9 @@ async fn stateless_requests_are_answered_as_rmcp_would() {
         ("prompts/get", json!({ "name": "none", "arguments": { "a": 1 } })),
         ("server/discover", json!({})),
     ];
-    let (mut dispatched, cache, cancellation) = (0, MetaCache::default(), CancellationToken::new());
-    for peer in [None, Some("2024-11-05"), Some("2025-06-18"), Some("2025-11-25")] {
+    let (mut dispatched, cancellation) = (0, CancellationToken::new());
+    for peer in older.into_iter().chain([None, Some("2026-07-28")]) {
+        let cache = MetaCache::default();
         let about = peer.map(|version| {
             let client = Implementation::new("an older client", "1");
             let version: ProtocolVersion = serde_json::from_value(version.into()).unwrap();
@@ -109,10 +112,16 @@ async fn stateless_requests_are_answered_as_rmcp_would() {
         for meta in &metas {
             for (method, params) in &requests {
                 let mut message = json!({ "jsonrpc": "2.0", "id": "a", "method": method, "params": params });
+                if params.is_null() {
+                    message.as_object_mut().unwrap().remove("params");
+                }
                 if !meta.is_null() {
                     message["params"]["_meta"] = meta.clone();
                 }
-                let Some(request) = StatelessRequest::parse(message.to_string().as_bytes(), &cache) else { continue };
+                let Some(request) = DirectRequest::parse(message.to_string().as_bytes(), &cache, Some(detached.peer()))
+                else {
+                    continue;
+                };
                 dispatched += 1;
                 let exchange = Exchange::default();
                 let own = handler.answer(request, detached.peer(), &exchange, &cancellation);
@@ -122,7 +131,10 @@ async fn stateless_requests_are_answered_as_rmcp_would() {
         }
     }
     // The fast path takes a request by its own `_meta`, whatever revision the peer named in `initialize`.
-    assert_eq!(dispatched, requests.len() * 4);
+    let by_meta = requests.len() * 5;
+    // It takes those of a session, but for `server/discover`.
+    let of_session = requests.iter().filter(|(method, _)| *method != "server/discover").count();
+    assert_eq!(dispatched, by_meta + older.len() * 3 * of_session);
 }
 
 #[tokio::test]
@@ -131,7 +143,7 @@ async fn an_evicted_request_is_answered_as_busy() {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": { "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}
     } } });
-    let request = StatelessRequest::parse(message.to_string().as_bytes(), &MetaCache::default()).unwrap();
+    let request = DirectRequest::parse(message.to_string().as_bytes(), &MetaCache::default(), None).unwrap();
     let (exchange, detached) = (Exchange::default(), DetachedPeer::new(handler.clone()));
     // No request begins while the outbox is full.
     handler.outbox().put(1 << 30);

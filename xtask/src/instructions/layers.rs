@@ -8,7 +8,7 @@ use super::callgrind::{Dump, median};
 /// The layers of a read in their order, each with the function that does its work. A layer contains no other one, but
 /// [`INSIDE`] has those that lie inside the layer before them.
 const LAYERS: [(&str, &str); 9] = [
-    ("parse", "belljar::mcp::stateless::StatelessRequest::parse"),
+    ("parse", "belljar::mcp::direct::DirectRequest::parse"),
     ("know the caller", "belljar::mcp::handler::Handler::request_context"),
     ("route", "belljar::gateway::route::<impl belljar::gateway::pipeline::Gateway>::route::{{closure}}"),
     ("authorize", "belljar::policy::live::Policy::authorize"),

@@ -27,8 +27,8 @@ use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with
 use super::response::{EVICTED, ResponseBody, ResponseBudget};
 use super::session::{CancelOnDrop, IdHold, InFlightIds, RmcpService, SessionUsage, SessionUse};
 use super::{body, names, session, stateless};
+use crate::mcp::direct::DirectRequest;
 use crate::mcp::exchange::{Exchange, RequestSource};
-use crate::mcp::stateless::StatelessRequest;
 use crate::mcp::subscriptions::SubscribedSignal;
 use crate::mcp::{DetachedPeer, Handler, fault};
 use crate::model::RemoteSpan;
@@ -271,7 +271,7 @@ impl Endpoint {
     async fn serve_fast_path(
         &self,
         connection: &Arc<Connection>,
-        request: StatelessRequest,
+        request: DirectRequest,
         exchange: &Exchange,
     ) -> Response<Body> {
         let id = request.id().clone();

@@ -16,20 +16,20 @@ use rmcp::model::{ErrorCode, ProtocolVersion};
 
 use super::head::CheckedHead;
 use super::names::{self, single_value};
+use crate::mcp::direct::DirectRequest;
 use crate::mcp::request_meta::MetaCache;
-use crate::mcp::stateless::StatelessRequest;
 
 /// The values of `Accept` that the fast path takes.
 const ACCEPTED: [&[u8]; 2] = [b"application/json, text/event-stream", b"text/event-stream, application/json"];
 
 /// The request with this head and body, if the fast path takes it. `cache` is that of its connection.
-pub(super) fn request(head: &CheckedHead, body: &[u8], cache: &MetaCache) -> Option<StatelessRequest> {
+pub(super) fn request(head: &CheckedHead, body: &[u8], cache: &MetaCache) -> Option<DirectRequest> {
     let headers = &head.parts().headers;
     let is_ordinary = single_value(headers, &header::CONTENT_TYPE) == Some(b"application/json")
         && single_value(headers, &header::ACCEPT).is_some_and(|accepted| ACCEPTED.contains(&accepted))
         && single_value(headers, &names::REVISION) == Some(ProtocolVersion::V_2026_07_28.as_str().as_bytes())
         && !headers.contains_key(&names::SESSION);
-    let request = StatelessRequest::parse(is_ordinary.then_some(body)?, cache)?;
+    let request = DirectRequest::parse(is_ordinary.then_some(body)?, cache, None)?;
     let has_method = single_value(headers, &names::METHOD) == Some(request.request().method().as_bytes());
     let has_name = request.name().is_none_or(|name| is_named(headers, name));
     (has_method && has_name).then_some(request)

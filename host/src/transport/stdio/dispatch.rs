@@ -1,4 +1,4 @@
-//! Answers stateless requests without rmcp, and passes other messages on to rmcp.
+//! Answers the requests of the fast path, and passes other messages on to rmcp.
 //!
 //! The task that reads the lines also answers a single request: nothing else waits, and a new task would wake another
 //! thread. Requests that arrive together have one task each. `cargo xtask bench --only floor` measures a single read,
@@ -17,9 +17,9 @@ use tokio::task::JoinSet;
 use super::line_transport::{LineTransport, NextInput, write_answer};
 use super::pending::RequestHandle;
 use crate::mcp::Handler;
-use crate::mcp::stateless::StatelessRequest;
+use crate::mcp::direct::DirectRequest;
 
-/// A transport for rmcp that answers stateless requests itself.
+/// A transport for rmcp that answers the requests of the fast path itself.
 pub(super) struct Dispatcher<R, W> {
     lines: LineTransport<R, W>,
     handler: Handler,
@@ -41,8 +41,8 @@ where
         Self { lines, handler, peer, inline_answer: None, answer_tasks: JoinSet::new() }
     }
 
-    /// Begins to answer a stateless request.
-    fn begin(&mut self, request: StatelessRequest, handle: RequestHandle) {
+    /// Begins to answer a request of the fast path.
+    fn begin(&mut self, request: DirectRequest, handle: RequestHandle) {
         let Some(peer) = self.peer.get().cloned() else { return };
         let RequestHandle { cancellation, exchange } = handle;
         let (output, outbox) = (Arc::clone(&self.lines.output), Arc::clone(&self.lines.outbox));
@@ -99,11 +99,11 @@ where
                     continue;
                 }
                 Some(_) = answer_tasks.join_next() => continue,
-                next = lines.next(peer.get().is_some()) => next,
+                next = lines.next(peer.get()) => next,
             };
             match next {
                 NextInput::Message(message) => return Some(*message),
-                NextInput::Stateless(request, handle) => self.begin(request, handle),
+                NextInput::Direct(request, handle) => self.begin(request, handle),
                 NextInput::End => {
                     // rmcp does not call `receive` after the end, so this waits for the answers.
                     if let Some(work) = self.inline_answer.take() {

@@ -6,7 +6,7 @@ use rmcp::RoleServer;
 use rmcp::model::{
     ClientNotification, ClientRequest, ErrorCode, ErrorData, GetExtensions, JsonRpcNotification, RequestId,
 };
-use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{Peer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::Notify;
@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use super::line_output::LineOutput;
 use super::pending::{AddError, Pending, RequestClass, RequestHandle};
 use crate::limits::cpu_timer::CpuTimer;
+use crate::mcp::direct::DirectRequest;
 use crate::mcp::outbox::Outbox;
 use crate::mcp::request_meta::MetaCache;
-use crate::mcp::stateless::StatelessRequest;
 use crate::mcp::{encode, fault};
 use crate::model::bounds::{MAX_MESSAGE, MAX_PENDING};
 use crate::transport::message;
@@ -57,8 +57,8 @@ type RefusedMessage = (Option<RequestId>, ErrorData);
 pub(super) enum NextInput {
     /// A message for rmcp.
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    /// A stateless request for the fast path.
-    Stateless(StatelessRequest, RequestHandle),
+    /// A request for the fast path.
+    Direct(DirectRequest, RequestHandle),
     /// The end of the input.
     End,
 }
@@ -183,8 +183,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
         self.input.buffer().is_empty()
     }
 
-    /// The next input. With `dispatches`, a stateless request is given as [`NextInput::Stateless`]. Cancel-safe.
-    pub(super) async fn next(&mut self, dispatches: bool) -> NextInput
+    /// The next input. With `peer`, which is the client, a request of the fast path is given as [`NextInput::Direct`].
+    /// Cancel-safe.
+    pub(super) async fn next(&mut self, peer: Option<&Peer<RoleServer>>) -> NextInput
     where
         W: Send + 'static,
     {
@@ -196,12 +197,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             }
             let refused = match self.read_line().await {
                 Ok(LineRead::Whole) => {
-                    let request = dispatches.then(|| StatelessRequest::parse(&self.line, &self.meta_cache)).flatten();
+                    let request = peer.and_then(|peer| DirectRequest::parse(&self.line, &self.meta_cache, Some(peer)));
                     let line = std::mem::take(&mut self.line);
                     let next = match request {
                         Some(request) => self
                             .track_request((request.id(), request.request()), line.len())
-                            .map(|handle| NextInput::Stateless(request, handle)),
+                            .map(|handle| NextInput::Direct(request, handle)),
                         None => match parse(&line) {
                             Ok(Some(mut message)) => {
                                 self.track(&mut message, line.len()).map(|()| NextInput::Message(Box::new(message)))
@@ -296,10 +297,10 @@ where
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        match self.next(false).await {
+        match self.next(None).await {
             NextInput::Message(message) => Some(*message),
-            // `next(false)` gives no stateless request.
-            NextInput::Stateless(..) | NextInput::End => None,
+            // Without a peer, there is no fast path.
+            NextInput::Direct(..) | NextInput::End => None,
         }
     }
 

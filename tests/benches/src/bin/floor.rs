@@ -325,7 +325,7 @@ fn main() {
                 apart_server.process.id(),
                 uri.to_owned(),
             ),
-            // belljar itself dispatches stateless requests. rmcp dispatches the requests of sessions.
+            // belljar itself dispatches requests on stdio and stateless requests. rmcp dispatches those of HTTP sessions.
             Case::of_server("stdio, a session", older, older_pid, uri.to_owned()),
             Case::of_server("HTTP, a session", server.client(Era::Session), server.process.id(), uri.to_owned()),
         ];

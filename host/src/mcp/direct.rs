@@ -1,11 +1,12 @@
-//! The fast path: requests of revision 2026-07-28, dispatched without rmcp's service loop. rmcp serves sessions and
-//! `subscriptions/listen`.
+//! The fast path: requests that are dispatched without rmcp's service loop. These are the requests of revision 2026-07-28,
+//! and on stdio also those of a session. rmcp opens sessions, and serves all other messages.
 //!
-//! For each request of a stateless connection, rmcp starts a service: three tasks and two channels. It parses the
-//! message into each possible type, and serializes it again to compare it with the headers. `cargo xtask bench --only
-//! floor` measures that cost. The fast path parses a message once, and calls the same method of the same handler. Most
-//! requests are reads, so their parameters and answers have no type of rmcp in between. Any other message goes to rmcp,
-//! which serves or refuses it.
+//! rmcp's loop runs each request in a task of its own, and sends the answer through a channel to another one. That wakes
+//! a second thread. For each request of a stateless HTTP connection, rmcp starts a service: three tasks and two channels.
+//! It parses the message into each possible type, and serializes it again to compare it with the headers. `cargo xtask
+//! bench --only floor` measures that cost. The fast path parses a message once, and calls the same method of the same
+//! handler. Most requests are reads, so their parameters and answers have no type of rmcp in between. Any other message
+//! goes to rmcp, which serves or refuses it.
 
 use std::sync::Arc;
 
@@ -23,7 +24,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+use super::asking::AskRounds;
 use super::context::RequestContext;
+use super::era::Era;
 use super::exchange::Exchange;
 use super::handler::Handler;
 use super::methods::recorded_method;
@@ -32,8 +35,8 @@ use super::requests::{ReadAnswer, ServedReading};
 use super::{consent, convert, encode, encode_reading, fault};
 use crate::policy::Principal;
 
-/// A request whose `_meta` names revision 2026-07-28 and the client's capabilities.
-pub struct StatelessRequest {
+/// A request whose `_meta` names revision 2026-07-28 and the client's capabilities, or one of a session.
+pub struct DirectRequest {
     id: RequestId,
     /// In a box, because it has half a kilobyte and is handed on by each layer.
     request: Box<ClientRequest>,
@@ -47,8 +50,9 @@ struct Envelope<'a> {
     jsonrpc: &'a str,
     id: RequestId,
     method: &'a str,
+    /// `None` if it has none: requests for a list need none.
     #[serde(borrow)]
-    params: &'a RawValue,
+    params: Option<&'a RawValue>,
 }
 
 /// The parameters of `server/discover`.
@@ -64,58 +68,76 @@ struct DiscoverParams {
 #[serde(rename_all = "camelCase")]
 struct ReadParams<'a> {
     #[serde(rename = "_meta", borrow)]
-    meta: &'a RawValue,
+    meta: Option<&'a RawValue>,
     uri: String,
     input_responses: Option<InputResponses>,
     request_state: Option<String>,
 }
 
-/// Parses the parameters of `resources/read`, as [`parse_params`] does. `cache` has the last `_meta` of the connection.
-fn parse_read(raw: &RawValue, cache: &MetaCache) -> Option<(ClientRequest, Arc<RequestMeta>)> {
-    let ReadParams { meta, uri, input_responses, request_state } = serde_json::from_str(raw.get()).ok()?;
+/// The `_meta` of the requests of a connection.
+#[derive(Clone, Copy)]
+struct Metas<'a> {
+    cache: &'a MetaCache,
+    /// The client, if its connection may have a session.
+    peer: Option<&'a Peer<RoleServer>>,
+}
+
+/// The parameters of a request without any.
+const NO_PARAMS: &str = "{}";
+
+/// Parses the parameters of `resources/read`, as [`parse_params`] does.
+fn parse_read(json: &str, metas: Metas<'_>) -> Option<(ClientRequest, Arc<RequestMeta>)> {
+    let ReadParams { meta, uri, input_responses, request_state } = serde_json::from_str(json).ok()?;
     let mut params = ReadResourceRequestParams::new(uri);
     (params.input_responses, params.request_state) = (input_responses, request_state);
-    Some((ReadResourceRequest::new(params).into(), cache.parse(meta.get())?))
+    let meta = metas.cache.parse(meta.map(RawValue::get), metas.peer)?;
+    Some((ReadResourceRequest::new(params).into(), meta))
 }
 
 /// Parses parameters into a request and their `_meta`. `None` if they do not have the shape of the method.
 fn parse_params<P: DeserializeOwned + RequestParamsMeta>(
-    raw: &RawValue,
+    json: &str,
+    metas: Metas<'_>,
     request: fn(P) -> ClientRequest,
 ) -> Option<(ClientRequest, Arc<RequestMeta>)> {
-    let mut params: P = serde_json::from_str(raw.get()).ok()?;
-    let meta = params.meta_mut().take()?;
-    Some((request(params), Arc::new(RequestMeta::of_stateless(&meta)?)))
+    let mut params: P = serde_json::from_str(json).ok()?;
+    let meta = params.meta_mut().take();
+    Some((request(params), metas.cache.of_object(meta.as_ref(), metas.peer)?))
 }
 
-impl StatelessRequest {
-    /// Parses a message. `None` if it is not a request of one of these methods, or its `_meta` lacks a required key.
-    /// `cache` is that of the connection.
-    pub fn parse(message: &[u8], cache: &MetaCache) -> Option<Self> {
-        let Envelope { jsonrpc, id, method, params: raw } = serde_json::from_slice(message).ok()?;
+impl DirectRequest {
+    /// Parses a message. `None` if it is not a request of one of these methods, or if its `_meta` lacks a required key and
+    /// it is not of the session of `peer`. `cache` is that of the connection. `peer` is the client, if it has the connection
+    /// for itself: notifications then reach it beside the answer.
+    pub fn parse(message: &[u8], cache: &MetaCache, peer: Option<&Peer<RoleServer>>) -> Option<Self> {
+        let Envelope { jsonrpc, id, method, params } = serde_json::from_slice(message).ok()?;
+        let (json, metas) = (params.map_or(NO_PARAMS, RawValue::get), Metas { cache, peer });
         let (request, meta) = match method {
-            "resources/read" => parse_read(raw, cache)?,
-            "resources/list" => parse_params(raw, |params| ListResourcesRequest::with_param(params).into())?,
+            "resources/read" => parse_read(json, metas)?,
+            "resources/list" => parse_params(json, metas, |params| ListResourcesRequest::with_param(params).into())?,
             "resources/templates/list" => {
-                parse_params(raw, |params| ListResourceTemplatesRequest::with_param(params).into())?
+                parse_params(json, metas, |params| ListResourceTemplatesRequest::with_param(params).into())?
             }
-            "completion/complete" => parse_params(raw, |params| CompleteRequest::new(params).into())?,
-            "skills/list" => parse_params(raw, |params| ListSkillsRequest::with_param(params).into())?,
-            "skills/get" => parse_params(raw, |params| GetSkillRequest::new(params).into())?,
-            "resources/directory/read" => parse_params(raw, |params| ReadResourceDirectoryRequest::new(params).into())?,
-            "tools/list" => parse_params(raw, |params| ListToolsRequest::with_param(params).into())?,
-            "prompts/list" => parse_params(raw, |params| ListPromptsRequest::with_param(params).into())?,
-            "prompts/get" => parse_params(raw, |params| GetPromptRequest::new(params).into())?,
-            "tools/call" => parse_params(raw, |params| CallToolRequest::new(params).into())?,
+            "completion/complete" => parse_params(json, metas, |params| CompleteRequest::new(params).into())?,
+            "skills/list" => parse_params(json, metas, |params| ListSkillsRequest::with_param(params).into())?,
+            "skills/get" => parse_params(json, metas, |params| GetSkillRequest::new(params).into())?,
+            "resources/directory/read" => {
+                parse_params(json, metas, |params| ReadResourceDirectoryRequest::new(params).into())?
+            }
+            "tools/list" => parse_params(json, metas, |params| ListToolsRequest::with_param(params).into())?,
+            "prompts/list" => parse_params(json, metas, |params| ListPromptsRequest::with_param(params).into())?,
+            "prompts/get" => parse_params(json, metas, |params| GetPromptRequest::new(params).into())?,
+            "tools/call" => parse_params(json, metas, |params| CallToolRequest::new(params).into())?,
             "server/discover" => {
-                let DiscoverParams { meta } = serde_json::from_str(raw.get()).ok()?;
-                let meta = Arc::new(RequestMeta::of_stateless(&meta)?);
+                // No request of a session.
+                let DiscoverParams { meta } = serde_json::from_str(json).ok()?;
+                let meta = cache.of_object(Some(&meta), None)?;
                 (DiscoverRequest::new(DiscoverRequestParams {}).into(), meta)
             }
             _ => return None,
         };
-        // Reports of progress need a stream, which rmcp opens.
-        if matches!(method, "tools/call" | "prompts/get") && meta.progress_token.is_some() {
+        // Over HTTP, reports of progress need a stream, which rmcp opens.
+        if peer.is_none() && matches!(method, "tools/call" | "prompts/get") && meta.progress_token.is_some() {
             return None;
         }
         (jsonrpc == "2.0").then(|| Self { id, request: Box::new(request), meta })
@@ -148,7 +170,7 @@ impl StatelessRequest {
     }
 }
 
-/// The encoded answer to a stateless request.
+/// The encoded answer to a request.
 pub struct EncodedAnswer {
     /// The JSON-RPC message, without a line break.
     pub message: Vec<u8>,
@@ -169,16 +191,16 @@ impl From<ServerResult> for Answer {
 }
 
 impl Handler {
-    /// Answers a stateless request. `peer` receives the notifications that the request causes. Dropping the future
+    /// Answers a request. `peer` receives the notifications that the request causes. Dropping the future
     /// stops the call of the request; cancelling `cancellation` does too.
     pub async fn answer(
         &self,
-        request: StatelessRequest,
+        request: DirectRequest,
         peer: &Peer<RoleServer>,
         exchange: &Exchange,
         cancellation: &CancellationToken,
     ) -> EncodedAnswer {
-        let StatelessRequest { id, request, meta } = request;
+        let DirectRequest { id, request, meta } = request;
         let method = recorded_method(request.method());
         let meta = meta.or_of_session(peer);
         let context = self.request_context(&id, (peer, cancellation), meta, Some(exchange), method);
@@ -188,16 +210,23 @@ impl Handler {
         };
         // From 2026-07-28 on, a resource that does not exist has the code of invalid parameters.
         let answer = answer.map_err(|error| match error.code {
-            ErrorCode::RESOURCE_NOT_FOUND => ErrorData { code: ErrorCode::INVALID_PARAMS, ..error },
+            ErrorCode::RESOURCE_NOT_FOUND if context.era.is_stateless() => {
+                ErrorData { code: ErrorCode::INVALID_PARAMS, ..error }
+            }
             _ => error,
         });
         match context.end(answer) {
             Ok(Answer::Reading(ServedReading { reading, mount, scope, mut cost })) => {
                 let bytes = convert::encoded_len(&reading);
-                let encode = || encode_reading::answer(reading, (&mount, scope), &id, bytes, self.budget());
+                let hints = context.era.is_stateless().then_some(scope);
+                let encode = || encode_reading::answer(reading, (&mount, hints), &id, bytes, self.budget());
                 EncodedAnswer { message: cost.charge(bytes, encode), error: None }
             }
-            Ok(Answer::Result(result)) => {
+            Ok(Answer::Result(mut result)) => {
+                if context.era == Era::Session {
+                    result.strip_result_type_for_legacy_peer();
+                    result.strip_non_object_output_for_legacy_peer();
+                }
                 let answer = ServerJsonRpcMessage::response(*result, id.clone());
                 let encode = || encode::answer(&answer, &id);
                 let message = match exchange.take_cost_and_size() {
@@ -216,16 +245,21 @@ impl Handler {
         read: ReadResourceRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<Answer, ErrorData> {
-        let input = (read.request_state.as_deref(), read.input_responses.as_ref());
-        Ok(match self.read_once(&read.uri, context, input).await? {
-            ReadAnswer::Contents(reading) => Answer::Reading(reading),
-            ReadAnswer::Question(question) => {
-                ServerResult::from(ReadResourceResponse::from(consent::question(question))).into()
-            }
-        })
+        let ReadResourceRequestParams { uri, request_state, input_responses, .. } = read;
+        let rounds = AskRounds::new(context, request_state, input_responses);
+        let question = match self.read_once(&uri, context, rounds.input()).await? {
+            ReadAnswer::Contents(reading) => return Ok(Answer::Reading(reading)),
+            ReadAnswer::Question(question) => ReadResourceResponse::from(consent::question(question)),
+        };
+        let response = match context.era {
+            Era::Stateless => question,
+            // Boxed, because most reads ask nothing, and each read would have room for its state.
+            Era::Session => Box::pin(self.read_after_questions(&uri, context, rounds, question)).await?,
+        };
+        Ok(ServerResult::from(response).into())
     }
 
-    /// Calls the handler's method for another stateless request than a read. Methods with much state are boxed.
+    /// Calls the handler's method for another request than a read. Methods with much state are boxed.
     async fn dispatch(&self, request: ClientRequest, context: &RequestContext<'_>) -> Result<ServerResult, ErrorData> {
         match request {
             ClientRequest::ListResourcesRequest(list) => {
