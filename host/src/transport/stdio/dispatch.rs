@@ -29,6 +29,8 @@ pub(super) struct Dispatcher<R, W> {
     inline_answer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// The answers that have tasks of their own.
     answer_tasks: JoinSet<()>,
+    /// True after the end of the input.
+    has_ended: bool,
 }
 
 impl<R, W> Dispatcher<R, W>
@@ -38,7 +40,7 @@ where
 {
     /// `peer` is empty; the caller sets it when rmcp knows the client.
     pub(super) fn new(lines: LineTransport<R, W>, handler: Handler, peer: Arc<OnceLock<Peer<RoleServer>>>) -> Self {
-        Self { lines, handler, peer, inline_answer: None, answer_tasks: JoinSet::new() }
+        Self { lines, handler, peer, inline_answer: None, answer_tasks: JoinSet::new(), has_ended: false }
     }
 
     /// Begins to answer a request of the fast path.
@@ -82,10 +84,14 @@ where
         self.lines.send(message)
     }
 
-    /// The next message for rmcp.
+    /// The next message for rmcp. Cancel-safe: rmcp drops this future whenever it does something else.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let Self { lines, peer, inline_answer, answer_tasks, .. } = self;
+            // rmcp does not call `receive` after the end, so this waits for the answers.
+            if self.has_ended && self.inline_answer.is_none() && self.answer_tasks.is_empty() {
+                return None;
+            }
+            let Self { lines, peer, inline_answer, answer_tasks, has_ended, .. } = self;
             let answered = async {
                 match inline_answer {
                     Some(work) => work.await,
@@ -99,19 +105,12 @@ where
                     continue;
                 }
                 Some(_) = answer_tasks.join_next() => continue,
-                next = lines.next(peer.get()) => next,
+                next = lines.next(peer.get()), if !*has_ended => next,
             };
             match next {
                 NextInput::Message(message) => return Some(*message),
                 NextInput::Direct(request, handle) => self.begin(request, handle),
-                NextInput::End => {
-                    // rmcp does not call `receive` after the end, so this waits for the answers.
-                    if let Some(work) = self.inline_answer.take() {
-                        work.await;
-                    }
-                    while self.answer_tasks.join_next().await.is_some() {}
-                    return None;
-                }
+                NextInput::End => self.has_ended = true,
             }
         }
     }

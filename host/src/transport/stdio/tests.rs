@@ -83,6 +83,24 @@ async fn a_request_is_answered_in_either_era() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_are_answered_after_the_end_of_the_input_in_either_era() {
+    for is_stateless in [true, false] {
+        let (mut client, meta) = connected(is_stateless).await;
+        // The handler begins no request while its outbox is full.
+        client.handler.outbox().put(1 << 30);
+        client.send(read(1, &meta)).await;
+        tokio::task::yield_now().await;
+        // rmcp answers this one. Its loop goes on meanwhile, and drops what waits for the next message.
+        client.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "none", "params": { "_meta": meta } })).await;
+        client.requests.shutdown().await.unwrap();
+        assert_eq!(client.answer().await["id"], 2);
+        client.handler.outbox().take(1 << 30);
+        assert_eq!(client.answer().await["id"], 1, "{is_stateless}");
+        client.served.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_longest_waiting_read_is_evicted_in_either_era() {
     for is_stateless in [true, false] {
         let (mut client, meta) = connected(is_stateless).await;
