@@ -78,7 +78,7 @@ struct ReadParams<'a> {
 #[derive(Clone, Copy)]
 struct Metas<'a> {
     cache: &'a MetaCache,
-    /// The client, if its connection may have a session.
+    /// The client, if it has the connection for itself.
     peer: Option<&'a Peer<RoleServer>>,
 }
 
