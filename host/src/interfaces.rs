@@ -11,7 +11,7 @@
 //! 3. Declare the module in this file. Add it to `interfaces/list.rs`: one name in `use`, one line with its functions.
 //! 4. Make `gateway/NAME.rs`, and declare it in `gateway.rs`: a method of `Gateway` that calls the function.
 //! 5. Answer the client's request in `mcp/methods.rs`. A request that is new to MCP also needs an arm in
-//!    `mcp/stateless.rs`.
+//!    `mcp/direct.rs`.
 //! 6. If no [`Action`](crate::policy::Action) fits the function, add one.
 //! 7. Add it to the Rust SDK: the trait in `sdk-guest/src/provider.rs`, its name in `lib.rs`, the arm and the bindings
 //!    in `export.rs`, the conversion in `export/convert.rs`.

@@ -24,8 +24,8 @@
 //! `run` in `gateway/pipeline.rs` does everything from `authorize` to `record`. Reads, lists, templates, completion,
 //! revisions, descriptions and the conformance checks all go through it.
 //!
-//! belljar's own dispatcher answers stateless requests (revision 2026-07-28) on both transports (`mcp/stateless.rs`).
-//! It calls the same methods of the same handler that rmcp calls for sessions.
+//! belljar's own dispatcher answers stateless requests (revision 2026-07-28) on both transports, and those of sessions on
+//! stdio (`mcp/direct.rs`). It calls the same methods of the same handler that rmcp calls for sessions over HTTP.
 //!
 //! `gateway/read_cache.rs` caches reads that are still fresh, and shares one running read among several callers.
 //! `gateway/subscriptions.rs` holds the subscriptions. `gateway/poller.rs` polls the watched resources with ordinary

@@ -187,9 +187,9 @@ mod tests {
 
     fn check(reading: &Reading, scope: CacheScope, id: &RequestId) {
         let bytes = convert::encoded_len(reading);
-        for (era, hints) in [(Era::Stateless, Some(scope.clone())), (Era::Session, None)] {
+        for (era, hints) in [(Era::Stateless, Some(scope)), (Era::Session, None)] {
             let own = answer(reading.clone(), (&mount(), hints), id, bytes, &MemoryBudget::new(1 << 30));
-            let expected = by_rmcp(reading.clone(), (era, scope.clone()), id);
+            let expected = by_rmcp(reading.clone(), (era, scope), id);
             assert!(
                 own == expected,
                 "{}\n{}",
