@@ -7,7 +7,7 @@
 //!  transport     a line or a body: capped, timed; Host and Origin checked        transport/{stdio,http}/
 //!  authenticate  the transport's evidence -> Principal                           policy/principal.rs
 //!                HTTP with [auth]: a key or a token -> Principal                 transport/http/head.rs, auth/
-//!  mcp           stateless requests: belljar's dispatcher; sessions: rmcp's      mcp/{stateless,handler}.rs
+//!  mcp           belljar's dispatcher; rmcp's for sessions over HTTP             mcp/{direct,methods}.rs
 //!  route         an immutable catalog snapshot; the longest base wins            gateway/route.rs
 //!  authorize     may this principal do this with that mount? -> Access           policy/access.rs
 //!  admit         turns, shares, a deadline -> Permit, only from an Access        limits/admit.rs

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    ErrorData, GetPromptResponse, InputRequest, InputRequiredResult, InputResponses, ReadResourceResponse,
+    ErrorData, GetPromptResponse, InputRequest, InputRequiredResult, InputResponses,
 };
 
 use super::consent::{self, CONSENT_KEY, can_answer};
@@ -99,7 +99,7 @@ macro_rules! may_ask {
     )+};
 }
 
-may_ask!(CallToolResponse, GetPromptResponse, ReadResourceResponse);
+may_ask!(CallToolResponse, GetPromptResponse);
 
 /// The state and the answers of a request, from one question to the next. Asks the client of a session itself.
 pub(super) struct AskRounds {
@@ -139,13 +139,25 @@ impl AskRounds {
             Ok(asked) => asked,
             Err(complete) => return Ok(Some(complete)),
         };
+        self.ask(context, asked).await.map(|()| None)
+    }
+
+    /// Asks the client of a session. The call must be made again.
+    ///
+    /// # Errors
+    /// As [`AskRounds::finish`].
+    pub(super) async fn ask(
+        &mut self,
+        context: &RequestContext<'_>,
+        asked: InputRequiredResult,
+    ) -> Result<(), ErrorData> {
         if self.asked >= MAX_ROUNDS {
             return Err(fault::asked_too_often(MAX_ROUNDS));
         }
         self.asked += 1;
         self.answers = Some(ask(context, asked.input_requests.unwrap_or_default()).await?);
         self.state = asked.request_state;
-        Ok(None)
+        Ok(())
     }
 }
 

@@ -24,7 +24,6 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::asking::AskRounds;
 use super::context::RequestContext;
 use super::era::Era;
 use super::exchange::Exchange;
@@ -190,6 +189,17 @@ impl From<ServerResult> for Answer {
     }
 }
 
+impl From<ReadAnswer> for Answer {
+    fn from(answer: ReadAnswer) -> Self {
+        match answer {
+            ReadAnswer::Contents(reading) => Self::Reading(reading),
+            ReadAnswer::Question(question) => {
+                ServerResult::from(ReadResourceResponse::from(consent::question(question))).into()
+            }
+        }
+    }
+}
+
 impl Handler {
     /// Answers a request. `peer` receives the notifications that the request causes. Dropping the future
     /// stops the call of the request; cancelling `cancellation` does too.
@@ -205,7 +215,7 @@ impl Handler {
         let meta = meta.or_of_session(peer);
         let context = self.request_context(&id, (peer, cancellation), meta, Some(exchange), method);
         let answer = match *request {
-            ClientRequest::ReadResourceRequest(read) => self.answer_read(read.params, &context).await,
+            ClientRequest::ReadResourceRequest(read) => self.read(read.params, &context).await.map(Answer::from),
             request => Box::pin(self.dispatch(request, &context)).await.map(Answer::from),
         };
         // From 2026-07-28 on, a resource that does not exist has the code of invalid parameters.
@@ -237,26 +247,6 @@ impl Handler {
             }
             Err(error) => EncodedAnswer { error: Some(error.code), message: encode::refusal(Some(id), error) },
         }
-    }
-
-    /// `resources/read`.
-    async fn answer_read(
-        &self,
-        read: ReadResourceRequestParams,
-        context: &RequestContext<'_>,
-    ) -> Result<Answer, ErrorData> {
-        let ReadResourceRequestParams { uri, request_state, input_responses, .. } = read;
-        let rounds = AskRounds::new(context, request_state, input_responses);
-        let question = match self.read_once(&uri, context, rounds.input()).await? {
-            ReadAnswer::Contents(reading) => return Ok(Answer::Reading(reading)),
-            ReadAnswer::Question(question) => ReadResourceResponse::from(consent::question(question)),
-        };
-        let response = match context.era {
-            Era::Stateless => question,
-            // Boxed, because most reads ask nothing, and each read would have room for its state.
-            Era::Session => Box::pin(self.read_after_questions(&uri, context, rounds, question)).await?,
-        };
-        Ok(ServerResult::from(response).into())
     }
 
     /// Calls the handler's method for another request than a read. Methods with much state are boxed.

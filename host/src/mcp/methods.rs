@@ -17,6 +17,7 @@ use rmcp::{RoleServer, ServerHandler};
 use super::era::Era;
 use super::exchange::Exchange;
 use super::handler::Handler;
+use super::requests::read_response;
 use super::{fault, identity};
 use crate::model::{MountName, RequestInfo};
 use crate::policy::Principal;
@@ -150,7 +151,8 @@ impl ServerHandler for Handler {
         context: RmcpContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let context = self.context_of(&context, "resources/read");
-        context.end(self.read(request, &context).await)
+        let answer = self.read(request, &context).await;
+        context.end(answer.map(|answer| read_response(answer, &context)))
     }
 
     async fn list_skills(

@@ -124,10 +124,9 @@ impl MetaCache {
             return Some(Arc::clone(meta));
         }
         let object: MetaObject = serde_json::from_str(json).ok()?;
-        let object = RequestMetaObject(object);
-        let Some(meta) = RequestMeta::of_stateless(&object) else { return self.of_session(peer?)?.with_own(&object) };
-        let meta = Arc::new(meta);
-        if meta.is_lasting() && json.len() <= MAX_KEPT {
+        let meta = self.of_object(Some(&RequestMetaObject(object)), peer)?;
+        // What a session says can change, so it is not kept by the JSON of a request.
+        if Era::of(meta.version.as_ref()).is_stateless() && meta.is_lasting() && json.len() <= MAX_KEPT {
             *last = Some((json.into(), Arc::clone(&meta)));
         }
         Some(meta)
@@ -139,10 +138,10 @@ impl MetaCache {
         meta: Option<&RequestMetaObject>,
         peer: Option<&Peer<RoleServer>>,
     ) -> Option<Arc<RequestMeta>> {
-        match (meta.and_then(RequestMeta::of_stateless), meta) {
-            (Some(stateless), _) => Some(Arc::new(stateless)),
-            (None, Some(meta)) => self.of_session(peer?)?.with_own(meta),
-            (None, None) => self.of_session(peer?),
+        let Some(meta) = meta else { return self.of_session(peer?) };
+        match RequestMeta::of_stateless(meta) {
+            Some(stateless) => Some(Arc::new(stateless)),
+            None => self.of_session(peer?)?.with_own(meta),
         }
     }
 
@@ -243,9 +242,11 @@ mod tests {
         }
         assert_eq!(cache.parse(Some(&json("b", "")), peer).unwrap().client.as_deref(), Some("b 1"));
         detached.peer().set_peer_info(greeting("c", ProtocolVersion::V_2025_06_18));
-        let again = cache.parse(None, peer).unwrap();
-        assert_eq!(again.client.as_deref(), Some("c 1"), "a client can send `initialize` again");
-        assert_eq!(again.version, Some(ProtocolVersion::V_2025_06_18));
+        for meta in [None, Some("{}")] {
+            let again = cache.parse(meta, peer).unwrap();
+            assert_eq!(again.client.as_deref(), Some("c 1"), "a client can send `initialize` again");
+            assert_eq!(again.version, Some(ProtocolVersion::V_2025_06_18));
+        }
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! How the handler answers each request. rmcp's service loop and the dispatcher of stateless requests both call this.
+//! How the handler answers each request. rmcp's service loop and the fast path both call this.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use rmcp::model::{
 
 use super::asking::AskRounds;
 use super::context::RequestContext;
+use super::era::Era;
 use super::handler::Handler;
 use super::{completion, consent, convert, cursor, fault, identity, prompts, provider_tools, tools};
 use crate::catalog::listing::{ListPosition, Listed};
@@ -114,39 +115,42 @@ impl Handler {
         self.run(context, Box::pin(work)).await
     }
 
-    /// `resources/read`, for rmcp.
+    /// `resources/read`. Asks the client of a session its questions, so only a stateless client gets one.
     pub(super) async fn read(
         &self,
-        mut request: ReadResourceRequestParams,
+        request: ReadResourceRequestParams,
         context: &RequestContext<'_>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
-        let first = read_response(self.read_once(&request.uri, context, rounds.input()).await?, context);
-        if context.era.is_stateless() || matches!(first, ReadResourceResponse::Complete(_)) {
-            return Ok(first);
+    ) -> Result<ReadAnswer, ErrorData> {
+        let ReadResourceRequestParams { uri, request_state, input_responses, .. } = request;
+        let rounds = AskRounds::new(context, request_state, input_responses);
+        match self.read_once(&uri, context, rounds.input()).await? {
+            // Boxed, because most reads ask nothing, and each read would have room for its state.
+            ReadAnswer::Question(question) if context.era == Era::Session => {
+                Box::pin(self.read_after_questions(&uri, context, rounds, question)).await
+            }
+            answer => Ok(answer),
         }
-        // Boxed, because most reads ask nothing, and each read would have room for its state.
-        Box::pin(self.read_after_questions(&request.uri, context, rounds, first)).await
     }
 
-    /// Asks the client of a session, and reads with its answers. `response` has the first question.
-    pub(super) async fn read_after_questions(
+    /// Asks the client of a session, and reads with its answers.
+    async fn read_after_questions(
         &self,
         uri: &str,
         context: &RequestContext<'_>,
         mut rounds: AskRounds,
-        mut response: ReadResourceResponse,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        mut question: ConsentQuestion,
+    ) -> Result<ReadAnswer, ErrorData> {
         loop {
-            if let Some(done) = self.run(context, Box::pin(rounds.finish(context, response))).await? {
-                return Ok(done);
+            self.run(context, Box::pin(rounds.ask(context, consent::question(question)))).await?;
+            match self.read_once(uri, context, rounds.input()).await? {
+                ReadAnswer::Question(next) => question = next,
+                contents => return Ok(contents),
             }
-            response = read_response(self.read_once(uri, context, rounds.input()).await?, context);
         }
     }
 
     /// Reads once, with the state and the answers of an earlier question.
-    pub(super) async fn read_once(
+    async fn read_once(
         &self,
         uri: &str,
         context: &RequestContext<'_>,
@@ -288,7 +292,7 @@ impl Handler {
 }
 
 /// The response to a read in rmcp's types.
-fn read_response(answer: ReadAnswer, context: &RequestContext<'_>) -> ReadResourceResponse {
+pub(super) fn read_response(answer: ReadAnswer, context: &RequestContext<'_>) -> ReadResourceResponse {
     match answer {
         ReadAnswer::Contents(ServedReading { reading, mount, scope, mut cost }) => {
             let bytes = convert::encoded_len(&reading);
