@@ -18,9 +18,13 @@ pub const MAX_PART: u64 = 16 * 1024 * 1024;
 /// How many times a file is read that changes meanwhile.
 const ATTEMPTS: usize = 4;
 
-/// File systems count modification times in steps of up to ten milliseconds. So an older time shows that a file was not
-/// changed since.
-const STEP: Duration = Duration::from_millis(20);
+/// For how long nobody must have written to a file: only then is it taken for finished. A writer may wait between two writes,
+/// for a processor for example.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How old a modification time shows that nobody wrote to the file for [`PAUSE`]. File systems count these times in steps of
+/// up to ten milliseconds, and in longer ones while a virtual machine waits for its processor.
+const SETTLED: Duration = Duration::from_millis(250);
 
 /// An open file, or bytes that stand for one.
 pub trait Seekable {
@@ -76,16 +80,20 @@ pub fn read_part(file: &impl Seekable, reference: &str, range: Option<Range>, mo
     })
 }
 
-/// Reads until the file stayed the same during a read, or two reads gave the same. `read` gets the size of the file.
+/// Reads until the file stayed the same for [`PAUSE`], or two reads with this pause between them gave the same. `read` gets
+/// the size of the file.
 fn steady(file: &impl Seekable, mut read: impl FnMut(u64) -> Result<Piece>) -> Result<Piece> {
     let mut before = file.state()?;
     // A file that only grows is read up to its first size.
     let mut size = before.size;
     let mut last = None;
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            std::thread::sleep(PAUSE);
+        }
         let piece = read(size)?;
         let after = file.state()?;
-        let settled = before.modified.is_some_and(|time| time + STEP < SystemTime::now());
+        let settled = before.modified.is_some_and(|time| time + SETTLED < SystemTime::now());
         if before.facts() == after.facts() && settled {
             return Ok(piece);
         }

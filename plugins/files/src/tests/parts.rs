@@ -194,38 +194,48 @@ fn a_read_never_mixes_two_states_of_a_file_that_is_overwritten() {
     use std::os::unix::fs::FileExt as _;
     use std::time::Instant;
 
-    /// A provider takes a file for finished if nobody has written to it for longer.
-    const PAUSE: Duration = Duration::from_millis(10);
+    /// A provider takes a file for finished if nobody has written to it for twice this time. The writer may measure such a
+    /// pause as the end of one write and the beginning of the next, so one of them is at least this long.
+    const PAUSE: Duration = Duration::from_millis(5);
 
     let fixture = Fixture::new("");
     let size = 600_000;
     fixture.write("a", vec![b'a'; size]);
     let path = fixture.dir.path().join("a");
-    // The states that are written, and those of them in which the writer paused: on a busy machine, it may not run.
+    // The states that are written, and the pauses of the writer in them: on a busy machine, it may not run.
     let (done, written, paused) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let (mut whole, mut refused) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let file = fs::File::options().write(true).open(path).unwrap();
-            for letter in (b'a'..=b'z').cycle() {
+            let mut last = Instant::now();
+            // The writer rests after some states only, so that reads meet states that follow at once too.
+            for (state, letter) in (b'a'..=b'z').cycle().enumerate() {
                 if done.load(Ordering::SeqCst) {
                     break;
                 }
-                let state = vec![letter; size];
-                let mut last = Instant::now();
-                for (n, chunk) in state.chunks(50_000).enumerate() {
+                let bytes = vec![letter; size];
+                for (n, chunk) in bytes.chunks(50_000).enumerate() {
+                    // Two reads fit into this time: a state is not finished because two reads gave the same.
+                    if n == 6 {
+                        std::thread::sleep(PAUSE / 2);
+                    }
                     file.write_all_at(chunk, n as u64 * 50_000).unwrap();
-                    if last.elapsed() > PAUSE {
+                    let now = Instant::now();
+                    if now - last > PAUSE {
                         paused.fetch_add(1, Ordering::SeqCst);
                     }
-                    last = Instant::now();
+                    last = now;
                 }
                 written.fetch_add(1, Ordering::SeqCst);
-                std::thread::sleep(Duration::from_millis(8));
+                if state % 4 == 0 {
+                    std::thread::sleep(PAUSE * 5);
+                    last = Instant::now();
+                }
             }
         });
         let _end = EndOnDrop(&done);
-        for _ in 0..200 {
+        for _ in 0..100 {
             let pauses = paused.load(Ordering::SeqCst);
             match fixture.files.read_part("a", None, 1 << 20) {
                 Ok(read) => {
