@@ -39,7 +39,7 @@ pub mod tools;
 
 pub use detached_peer::DetachedPeer;
 pub use handler::Handler;
-pub use session::next_peer_id;
+pub use session::{SessionClient, next_peer_id};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -18,6 +18,8 @@ pub struct Snapshot {
     /// Sorted by name.
     mounts: Vec<Arc<Mount>>,
     bases: HashMap<String, BaseOwner>,
+    /// True if a mount may ask for consent.
+    may_ask: bool,
     /// Files and mounts that are not served, with the reasons, sorted.
     refused: Vec<RefusedMount>,
     /// Mounts that wait for the operator's trust, sorted by name.
@@ -53,7 +55,8 @@ impl Snapshot {
         let mut bases: HashMap<_, _> = absent.collect();
         // A refused mount may still be served in its earlier version. Then that version owns the base.
         bases.extend(mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), BaseOwner::Mount(at))));
-        Self { mounts, bases, refused, ..Self::default() }
+        let may_ask = mounts.iter().any(|mount| mount.ask != Ask::Never);
+        Self { mounts, bases, may_ask, refused, ..Self::default() }
     }
 
     /// The same with mounts in quarantine. Their names and bases must be distinct too.
@@ -87,6 +90,11 @@ impl Snapshot {
         };
         unserved.retain(|one| !is_known(&one.name));
         Self { unserved, ..self }
+    }
+
+    /// True if a mount may ask a person for a grant that it lacks.
+    pub fn may_ask(&self) -> bool {
+        self.may_ask
     }
 
     /// True if both snapshots have the same mounts (by identity) and the same lists.

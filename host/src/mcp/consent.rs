@@ -1,10 +1,13 @@
 //! Consent on the wire: a question is an `input_required` result with one form; its answer comes with a retry of the
 //! request. `gateway::consent` writes the text of the question.
 
+use rmcp::RoleServer;
 use rmcp::model::{
-    ConstTitle, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema,
-    ErrorData, InputRequest, InputRequiredResult, InputResponses, SingleSelectEnumSchema, TitledSingleSelectEnumSchema,
+    ConstTitle, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    ElicitationSchema, EnumSchema, ErrorData, InputRequest, InputRequiredResult, InputResponses,
+    SingleSelectEnumSchema, TitledSingleSelectEnumSchema,
 };
+use rmcp::service::Peer;
 
 use serde_json::Value;
 
@@ -49,13 +52,21 @@ pub(super) fn answer(given: &Value) -> Result<ConsentAnswer, ErrorData> {
 
 /// True if the client can show a form to a person.
 pub(super) fn can_answer(context: &RequestContext<'_>) -> bool {
-    let elicitation = match context.era {
-        Era::Stateless => context.meta.elicitation.clone(),
+    match context.era {
+        Era::Stateless => context.meta.elicitation.as_ref().is_some_and(supports_forms),
         // Such a client names its capabilities once, and nothing in a request changes them.
-        Era::Session => context.peer.peer_info().and_then(|info| info.capabilities.elicitation.clone()),
-    };
-    // Specification: a client that names no mode supports forms.
-    elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+        Era::Session => can_be_asked(context.peer),
+    }
+}
+
+/// True if the client of a session can show a form to a person.
+pub(super) fn can_be_asked(client: &Peer<RoleServer>) -> bool {
+    client.peer_info().is_some_and(|info| info.capabilities.elicitation.as_ref().is_some_and(supports_forms))
+}
+
+/// Specification: a client that names no mode supports forms.
+fn supports_forms(modes: &ElicitationCapability) -> bool {
+    modes.form.is_some() || modes.url.is_none()
 }
 
 /// The end of the error for a malformed answer.

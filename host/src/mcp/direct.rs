@@ -1,5 +1,5 @@
 //! The fast path: requests that are dispatched without rmcp's service loop. These are the requests of revision 2026-07-28,
-//! and on stdio also those of a session. rmcp opens sessions, and serves all other messages.
+//! and those of a session. rmcp opens sessions, and serves all other messages.
 //!
 //! rmcp's loop runs each request in a task of its own, and sends the answer through a channel to another one. That wakes
 //! a second thread. For each request of a stateless HTTP connection, rmcp starts a service: three tasks and two channels.
@@ -73,73 +73,80 @@ struct ReadParams<'a> {
     request_state: Option<String>,
 }
 
-/// The `_meta` of the requests of a connection.
+/// Where a message comes from.
 #[derive(Clone, Copy)]
-struct Metas<'a> {
-    cache: &'a MetaCache,
-    /// The client, if it has the connection for itself.
-    peer: Option<&'a Peer<RoleServer>>,
+pub struct MessageSource<'a> {
+    /// The `_meta` of its earlier messages.
+    pub cache: &'a MetaCache,
+    /// The client of its session. `None` if it belongs to none.
+    pub session: Option<&'a Peer<RoleServer>>,
+    /// True if notifications reach the client before the answer.
+    pub is_stream: bool,
 }
 
 /// The parameters of a request without any.
 const NO_PARAMS: &str = "{}";
 
 /// Parses the parameters of `resources/read`, as [`parse_params`] does.
-fn parse_read(json: &str, metas: Metas<'_>) -> Option<(ClientRequest, Arc<RequestMeta>)> {
+fn parse_read(json: &str, source: MessageSource<'_>) -> Option<(ClientRequest, Arc<RequestMeta>)> {
     let ReadParams { meta, uri, input_responses, request_state } = serde_json::from_str(json).ok()?;
     let mut params = ReadResourceRequestParams::new(uri);
     (params.input_responses, params.request_state) = (input_responses, request_state);
-    let meta = metas.cache.parse(meta.map(RawValue::get), metas.peer)?;
+    let meta = source.cache.parse(meta.map(RawValue::get), source.session)?;
     Some((ReadResourceRequest::new(params).into(), meta))
 }
 
 /// Parses parameters into a request and their `_meta`. `None` if they do not have the shape of the method.
 fn parse_params<P: DeserializeOwned + RequestParamsMeta>(
     json: &str,
-    metas: Metas<'_>,
+    source: MessageSource<'_>,
     request: fn(P) -> ClientRequest,
 ) -> Option<(ClientRequest, Arc<RequestMeta>)> {
     let mut params: P = serde_json::from_str(json).ok()?;
     let meta = params.meta_mut().take();
-    Some((request(params), metas.cache.of_object(meta.as_ref(), metas.peer)?))
+    Some((request(params), source.cache.of_object(meta.as_ref(), source.session)?))
 }
 
 impl DirectRequest {
     /// Parses a message. `None` if it is not a request of one of these methods, or if its `_meta` lacks a required key and
-    /// it is not of the session of `peer`. `cache` is that of the connection. `peer` is the client, if it has the connection
-    /// for itself: notifications then reach it beside the answer.
-    pub fn parse(message: &[u8], cache: &MetaCache, peer: Option<&Peer<RoleServer>>) -> Option<Self> {
+    /// it belongs to no session.
+    pub fn parse(message: &[u8], source: MessageSource<'_>) -> Option<Self> {
         let Envelope { jsonrpc, id, method, params } = serde_json::from_slice(message).ok()?;
-        let (json, metas) = (params.map_or(NO_PARAMS, RawValue::get), Metas { cache, peer });
+        let json = params.map_or(NO_PARAMS, RawValue::get);
         let (request, meta) = match method {
-            "resources/read" => parse_read(json, metas)?,
-            "resources/list" => parse_params(json, metas, |params| ListResourcesRequest::with_param(params).into())?,
+            "resources/read" => parse_read(json, source)?,
+            "resources/list" => parse_params(json, source, |params| ListResourcesRequest::with_param(params).into())?,
             "resources/templates/list" => {
-                parse_params(json, metas, |params| ListResourceTemplatesRequest::with_param(params).into())?
+                parse_params(json, source, |params| ListResourceTemplatesRequest::with_param(params).into())?
             }
-            "completion/complete" => parse_params(json, metas, |params| CompleteRequest::new(params).into())?,
-            "skills/list" => parse_params(json, metas, |params| ListSkillsRequest::with_param(params).into())?,
-            "skills/get" => parse_params(json, metas, |params| GetSkillRequest::new(params).into())?,
+            "completion/complete" => parse_params(json, source, |params| CompleteRequest::new(params).into())?,
+            "skills/list" => parse_params(json, source, |params| ListSkillsRequest::with_param(params).into())?,
+            "skills/get" => parse_params(json, source, |params| GetSkillRequest::new(params).into())?,
             "resources/directory/read" => {
-                parse_params(json, metas, |params| ReadResourceDirectoryRequest::new(params).into())?
+                parse_params(json, source, |params| ReadResourceDirectoryRequest::new(params).into())?
             }
-            "tools/list" => parse_params(json, metas, |params| ListToolsRequest::with_param(params).into())?,
-            "prompts/list" => parse_params(json, metas, |params| ListPromptsRequest::with_param(params).into())?,
-            "prompts/get" => parse_params(json, metas, |params| GetPromptRequest::new(params).into())?,
-            "tools/call" => parse_params(json, metas, |params| CallToolRequest::new(params).into())?,
+            "tools/list" => parse_params(json, source, |params| ListToolsRequest::with_param(params).into())?,
+            "prompts/list" => parse_params(json, source, |params| ListPromptsRequest::with_param(params).into())?,
+            "prompts/get" => parse_params(json, source, |params| GetPromptRequest::new(params).into())?,
+            "tools/call" => parse_params(json, source, |params| CallToolRequest::new(params).into())?,
             "server/discover" => {
                 // No request of a session.
                 let DiscoverParams { meta } = serde_json::from_str(json).ok()?;
-                let meta = cache.of_object(Some(&meta), None)?;
+                let meta = source.cache.of_object(Some(&meta), None)?;
                 (DiscoverRequest::new(DiscoverRequestParams {}).into(), meta)
             }
             _ => return None,
         };
-        // Over HTTP, reports of progress need a stream, which rmcp opens.
-        if peer.is_none() && matches!(method, "tools/call" | "prompts/get") && meta.progress_token.is_some() {
+        // rmcp opens a stream for reports of progress.
+        if !source.is_stream && matches!(method, "tools/call" | "prompts/get") && meta.progress_token.is_some() {
             return None;
         }
         (jsonrpc == "2.0").then(|| Self { id, request: Box::new(request), meta })
+    }
+
+    /// True if its session says the revision, and not the request itself.
+    pub fn is_of_session(&self) -> bool {
+        Era::of(self.meta.version.as_ref()) == Era::Session
     }
 
     /// The JSON-RPC id.
@@ -156,6 +163,17 @@ impl DirectRequest {
     pub fn has_parameter_headers(&self, handler: &Handler, principal: &Principal) -> bool {
         let ClientRequest::CallToolRequest(call) = &*self.request else { return false };
         handler.gateway.known_tool(principal, &call.params.name).is_some_and(|known| known.input.has_headers())
+    }
+
+    /// True if answering this may need an answer of the client of a session: it can ask a person, and has a question.
+    pub fn may_ask(&self, handler: &Handler, client: &Peer<RoleServer>) -> bool {
+        let can_be_asked = || consent::can_be_asked(client);
+        match &*self.request {
+            // A read asks only for consent.
+            ClientRequest::ReadResourceRequest(_) => can_be_asked() && handler.gateway.snapshot().may_ask(),
+            ClientRequest::CallToolRequest(_) | ClientRequest::GetPromptRequest(_) => can_be_asked(),
+            _ => false,
+        }
     }
 
     /// The URI of the resource or the name of the tool, which the HTTP header `Mcp-Name` repeats.

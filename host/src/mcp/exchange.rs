@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use http::request::Parts;
@@ -13,6 +13,7 @@ use rmcp::service::RequestContext as RmcpContext;
 
 use super::fault;
 use super::request_phase::RequestPhase;
+use super::session::SessionClient;
 use crate::gateway::response_cost::ResponseCost;
 use crate::model::RemoteSpan;
 use crate::policy::Principal;
@@ -20,7 +21,7 @@ use crate::policy::Principal;
 /// The connection and the principal of a request, as the transport knows them.
 #[derive(Clone, Debug)]
 pub struct RequestSource {
-    /// The number of the connection.
+    /// The number of the session if the request belongs to one, else that of the connection.
     pub peer: u64,
     /// The principal that this request was authenticated as.
     pub principal: Principal,
@@ -48,6 +49,8 @@ pub struct Exchange {
     retry_after: OnceLock<Duration>,
     /// True if the request was refused because belljar shuts down, before anything of it was done.
     is_turned_away: AtomicBool,
+    /// The client of the session that the request opened.
+    opened: OnceLock<Weak<SessionClient>>,
 }
 
 impl Exchange {
@@ -136,6 +139,16 @@ impl Exchange {
     /// True if the request was refused because belljar shuts down, before anything of it was done.
     pub fn is_turned_away(&self) -> bool {
         self.is_turned_away.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the request opened the session of `client`.
+    pub(super) fn set_opened(&self, client: Weak<SessionClient>) {
+        let _ = self.opened.set(client);
+    }
+
+    /// The client of the session that the request opened, if it opened one.
+    pub fn opened(&self) -> Option<&Weak<SessionClient>> {
+        self.opened.get()
     }
 
     /// Takes the cost, and the bytes of the contents.

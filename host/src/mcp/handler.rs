@@ -162,7 +162,7 @@ impl Handler {
         let source = exchange.and_then(Exchange::source);
         let principal = source.map_or(&self.principal, |source| &source.principal).clone();
         // All connections of a session are one caller. A request without a session belongs to its connection.
-        let connection = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
+        let connection = source.map_or(self.session.id(), |source| source.peer);
         let address = source.and_then(|source| source.address);
         let parent = meta.traceparent.as_ref().and_then(|text| Some((text, RemoteSpan::parse(text)?)));
         let trace = parent.map(|(text, _)| Arc::clone(text));

@@ -112,6 +112,7 @@ impl ServerHandler for Handler {
         // The event names the client.
         context.peer.set_peer_info(request.clone());
         let own = self.context_of(&context, "initialize");
+        own.exchange.into_iter().for_each(|exchange| exchange.set_opened(self.session.client(&context.peer)));
         self.gateway.wait_for_scan().await;
         let mut result = own.end(self.negotiate_initialize(&request))?;
         result.instructions = Some(self.instructions(&own.caller.principal));

@@ -1,11 +1,14 @@
-//! The session of a client up to 2025-11-25: its number, and the task that notifies it of changes.
+//! The session of a client up to 2025-11-25: its number, its client, and the task that notifies it of changes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use rmcp::RoleServer;
+use rmcp::service::Peer;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use super::request_meta::MetaCache;
 use crate::gateway::subscriptions::Subscriber;
 
 /// One session. The clones of its handler share it.
@@ -15,9 +18,34 @@ pub(super) struct Session {
     shared: Arc<SharedSession>,
 }
 
+/// The client of a session, for requests that rmcp does not dispatch. It is gone when rmcp has ended the session.
+pub struct SessionClient {
+    number: u64,
+    peer: Peer<RoleServer>,
+    meta_cache: MetaCache,
+}
+
+impl SessionClient {
+    /// The number that distinguishes it from other clients.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Receives the notifications that a request causes. Says what the client said when it opened the session.
+    pub fn peer(&self) -> &Peer<RoleServer> {
+        &self.peer
+    }
+
+    /// The last `_meta` of its requests.
+    pub fn meta_cache(&self) -> &MetaCache {
+        &self.meta_cache
+    }
+}
+
 /// The state of a session that the clones of its handler share.
 #[derive(Default)]
 struct SharedSession {
+    client: OnceLock<Arc<SessionClient>>,
     notification_task: Mutex<Option<NotificationTask>>,
     is_ended: AtomicBool,
     /// Notified when the session ends.
@@ -34,6 +62,15 @@ impl Session {
     /// The number that distinguishes its client from others.
     pub(super) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The client, which `peer` is. The session keeps the one that opened it.
+    pub(super) fn client(&self, peer: &Peer<RoleServer>) -> Weak<SessionClient> {
+        let new = || {
+            let (number, peer, meta_cache) = (self.id, peer.clone(), MetaCache::default());
+            Arc::new(SessionClient { number, peer, meta_cache })
+        };
+        Arc::downgrade(self.shared.client.get_or_init(new))
     }
 
     /// Ends the `listen` requests of this session.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::cursor::Cursors;
-use super::direct::DirectRequest;
+use super::direct::{DirectRequest, MessageSource};
 use super::exchange::Exchange;
 use super::request_meta::MetaCache;
 use super::{DetachedPeer, Handler};
@@ -118,8 +118,8 @@ async fn requests_of_the_fast_path_are_answered_as_rmcp_would() {
                 if !meta.is_null() {
                     message["params"]["_meta"] = meta.clone();
                 }
-                let Some(request) = DirectRequest::parse(message.to_string().as_bytes(), &cache, Some(detached.peer()))
-                else {
+                let source = MessageSource { cache: &cache, session: Some(detached.peer()), is_stream: true };
+                let Some(request) = DirectRequest::parse(message.to_string().as_bytes(), source) else {
                     continue;
                 };
                 dispatched += 1;
@@ -143,7 +143,8 @@ async fn an_evicted_request_is_answered_as_busy() {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": { "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}
     } } });
-    let request = DirectRequest::parse(message.to_string().as_bytes(), &MetaCache::default(), None).unwrap();
+    let source = MessageSource { cache: &MetaCache::default(), session: None, is_stream: false };
+    let request = DirectRequest::parse(message.to_string().as_bytes(), source).unwrap();
     let (exchange, detached) = (Exchange::default(), DetachedPeer::new(handler.clone()));
     // No request begins while the outbox is full.
     handler.outbox().put(1 << 30);

@@ -1,7 +1,8 @@
 //! MCP over Streamable HTTP at `/mcp`, with or without TLS. Checks Host, Origin and credentials (`head.rs`), and caps and
 //! times each step.
 //!
-//! belljar answers stateless requests itself; rmcp serves sessions. This module adds what rmcp leaves to a server:
+//! belljar answers most requests itself (`fast_path.rs`). rmcp opens sessions, and serves the others. This module adds what
+//! rmcp leaves to a server:
 //!
 //! * caps on connections and sessions, and time-outs of headers, bodies and writes;
 //! * answers in JSON to bodies that are not JSON;
@@ -18,6 +19,7 @@ mod connections;
 mod cors;
 mod endpoint;
 mod failure_limit;
+mod fast_path;
 mod front_door;
 mod head;
 mod host_names;
@@ -30,7 +32,6 @@ mod reply;
 mod response;
 mod session;
 mod socket;
-mod stateless;
 mod stream;
 mod tls;
 

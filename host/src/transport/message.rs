@@ -18,6 +18,22 @@ pub(super) fn request_id(message: &[u8]) -> Option<RequestId> {
     serde_json::from_slice(message).ok().map(|Request { id, .. }| id)
 }
 
+/// The id of the request that a message cancels. `None` for any other message.
+pub(super) fn cancelled_id(message: &[u8]) -> Option<RequestId> {
+    #[derive(serde::Deserialize)]
+    struct Cancellation {
+        method: String,
+        params: CancelledParams,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CancelledParams {
+        request_id: RequestId,
+    }
+    let Cancellation { method, params } = serde_json::from_slice(message).ok()?;
+    (method == "notifications/cancelled").then_some(params.request_id)
+}
+
 /// True if a request must be refused. `is_there`: another request with its id is in flight.
 pub(super) fn is_duplicate(is_there: bool) -> bool {
     is_there && Guard::Pending.is_on()

@@ -1,19 +1,26 @@
 //! Cancelled requests, with the hostile guest (`tests/guests/hostile`) in the real server: the guest
 //! stops, the client gets no answer, and the record says "cancelled".
 
+use std::io::Read as _;
+use std::net::TcpStream;
 use std::time::Duration;
 
-use belljar_tests::{Client, Era, Process, Site, Stdio, Wire, wait_until};
+use belljar_tests::{Client, DEADLINE, Era, Http, Process, Server, Site, Stdio, Wire, wait_until};
 use serde_json::json;
 
 use crate::support::{WITNESS, site};
 
-/// A site with a hostile guest whose limits allow a call to run longer than any test.
+/// A site with a hostile guest whose limits allow a call to run longer than any test. Its lists do not end by themselves.
 fn endless() -> Site {
-    site(
-        "list-time = \"600s\"\n[watch]\nlists = \"1day\"\nreread = \"1day\"\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nenv = { HOSTILE_LIST = \"loop\" }\n\
-         limits = { time = \"600s\", fuel = 1_000_000_000_000_000, concurrency = 2 }\n",
-    )
+    with_guest("list-time = \"600s\"\n[watch]\nlists = \"1day\"\nreread = \"1day\"", "HOSTILE_LIST = \"loop\"")
+}
+
+/// A site with a hostile guest whose limits allow a call to run longer than any test. `before` stands before the mount.
+fn with_guest(before: &str, variables: &str) -> Site {
+    site(&format!(
+        "{before}\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nenv = {{ {variables} }}\n\
+         limits = {{ time = \"600s\", fuel = 1_000_000_000_000_000, concurrency = 2 }}\n"
+    ))
 }
 
 /// Reads from the guest, so that belljar has loaded its component: the processor time of later calls is the guest's.
@@ -179,4 +186,71 @@ fn a_client_that_disconnects_on_stdio_stops_its_guests() {
     // The time limit of the guests is 600 s, longer than the deadline of `close`.
     let ended = client.close();
     assert!(ended.status.success(), "{:?}: {}", ended.status, ended.stderr);
+}
+
+/// Begins a read of a session that does not end by itself, and waits until it is in flight: its id is then refused.
+fn begin_endless(server: &Server, client: &mut Client<Http>, id: u64) -> TcpStream {
+    let read = |reference: &str| {
+        let params = json!({ "uri": format!("belljar://hostile/{reference}") });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params })
+    };
+    let headers = client.wire().headers(&read("ok"));
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    wait_until("a request in flight", || {
+        let stream = server.begin(client.wire(), &read("sleep/500000"));
+        // If this comes first, the other one is refused.
+        let answer = server.exchange("POST", "/mcp", &headers, read("ok").to_string().as_bytes());
+        if answer.text().contains("is in flight already") { Ok(stream) } else { Err(answer.text()) }
+    })
+}
+
+/// The first bytes of an answer, until the end of its head.
+fn head_of(mut stream: TcpStream) -> String {
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
+        head.extend(byte);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+#[test]
+fn a_session_over_http_cancels_its_own_reads_only() {
+    let site = with_guest("", "");
+    let server = site.http();
+    let [mut own, mut other] = [(), ()].map(|()| server.client(Era::Session));
+    await_mount(&mut own);
+    let stream = begin_endless(&server, &mut own, 4000);
+    let another = begin_endless(&server, &mut other, 4000);
+    other.cancel(4000);
+    // A stream of events that has ended: no answer.
+    let head = head_of(another);
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-length: 0"), "{head}");
+    // It may have been cancelled before its call began.
+    site.await_record("a cancelled read", |record| record["outcome"] == "cancelled");
+    // The mount has two turns, and the read of the other session keeps one of them.
+    assert_eq!(other.text("belljar://hostile/ok"), "fine");
+    stream.set_nonblocking(true).unwrap();
+    assert!(stream.peek(&mut [0]).is_err(), "the read of the other session was answered");
+    stream.set_nonblocking(false).unwrap();
+    own.cancel(4000);
+    assert!(head_of(stream).contains("content-length: 0"));
+}
+
+/// A request in flight must not keep its session open.
+#[test]
+fn a_session_that_ended_answers_nothing_beside_a_request_in_flight() {
+    let site = with_guest("", "");
+    let server = site.http();
+    let mut client = server.client(Era::Session);
+    await_mount(&mut client);
+    let _stream = begin_endless(&server, &mut client, 4000);
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/templates/list", "params": {} });
+    let headers = client.wire().headers(&list);
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let ask = || server.exchange("POST", "/mcp", &headers, list.to_string().as_bytes()).status;
+    assert_eq!(ask(), 200);
+    server.exchange("DELETE", "/mcp", &headers, b"");
+    assert_eq!(ask(), 404);
 }

@@ -25,8 +25,8 @@ pub struct Bounds {
     pub response_bytes: usize,
     /// Running requests may continue for this time after a shutdown begins.
     pub drain: Duration,
-    /// True if stateless requests are answered without rmcp. rmcp gives the same answers, and takes about 1.5 times the
-    /// processor time.
+    /// True if most requests are answered without rmcp. rmcp gives the same answers, and takes 1.5 times the processor time,
+    /// or more.
     pub fast_path: bool,
 }
 

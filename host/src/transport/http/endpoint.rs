@@ -23,14 +23,16 @@ use super::charge_encoding::ChargeEncoding;
 use super::connections::{Connection, Stage};
 use super::front_door::FrontDoor;
 use super::head::{CheckedHead, Door, DoorAnswer, RefusedAuthentication};
-use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with, take_refusal, turn_away};
+use super::reply::{
+    add_retry_after, ended_stream, json, refuse, refuse_unparsable, refuse_with, take_refusal, turn_away,
+};
 use super::response::{EVICTED, ResponseBody, ResponseBudget};
 use super::session::{CancelOnDrop, IdHold, InFlightIds, RmcpService, SessionUsage, SessionUse};
-use super::{body, names, session, stateless};
+use super::{body, fast_path, names, session};
 use crate::mcp::direct::DirectRequest;
 use crate::mcp::exchange::{Exchange, RequestSource};
 use crate::mcp::subscriptions::SubscribedSignal;
-use crate::mcp::{DetachedPeer, Handler, fault};
+use crate::mcp::{DetachedPeer, Handler, SessionClient, fault};
 use crate::model::RemoteSpan;
 use crate::model::bounds::MAX_MESSAGE;
 use crate::policy::Principal;
@@ -122,7 +124,7 @@ impl Endpoint {
             config,
             bounds,
             sessions,
-            session_usage: SessionUsage::default(),
+            session_usage: SessionUsage::new(bounds.session_idle),
             responses: Arc::new(ResponseBudget::new(bounds.response_bytes, Arc::clone(handler.budget()), bounds.write)),
             in_flight: InFlightIds::default(),
             door: Door::new(address, front),
@@ -243,7 +245,7 @@ impl Endpoint {
             head.forget_session();
         }
         let (message, id_hold) = if head.parts().method == Method::POST {
-            match self.read_message(&head, body, session_use.is_some()).await {
+            match self.read_message(connection, &head, body, session_use.is_some()).await {
                 Ok(read) => read,
                 Err(refusal) => return self.collect(connection, refusal, || None).await,
             }
@@ -252,23 +254,58 @@ impl Endpoint {
         };
         let _ = progress.message.set(message.clone());
         let link = head.parts().headers.get("traceparent").and_then(|value| RemoteSpan::parse(value.to_str().ok()?));
-        let source = RequestSource { peer, principal: head.principal().clone(), address: head.address(), link };
+        let caller = session_use.as_ref().and_then(SessionUse::number).unwrap_or(peer);
+        let source = RequestSource { peer: caller, principal: head.principal().clone(), address: head.address(), link };
         let exchange = Exchange::new(source, connection.begin_serving()).with_message_bytes(message.len());
-        if self.bounds.fast_path
-            && let Some(request) = stateless::request(&head, &message, connection.meta_cache())
-            // rmcp compares these headers with the arguments.
-            && !request.has_parameter_headers(&self.handler, head.principal())
-        {
-            progress.set_recorded();
-            return self.serve_fast_path(connection, request, &exchange).await;
+        if self.bounds.fast_path {
+            if let Some(request) = fast_path::stateless_request(&head, &message, connection.meta_cache())
+                // rmcp compares these headers with the arguments.
+                && !request.has_parameter_headers(&self.handler, head.principal())
+            {
+                progress.set_recorded();
+                return self.answer_stateless(connection, request, &exchange).await;
+            }
+            if let (Some(session_use), Some(id_hold)) = (&session_use, &id_hold)
+                && let Some(client) = session_use.client(&self.sessions).await
+                && let Some(request) = fast_path::session_request(&head, &message, client, &self.handler)
+            {
+                progress.set_recorded();
+                return self.answer_session(connection, request, &exchange, (client, id_hold)).await;
+            }
         }
         let (connection, exchange) = (Arc::clone(connection), Arc::new(exchange));
         let _ = progress.exchange.set(Arc::clone(&exchange));
         self.serve_by_rmcp(ReceivedRequest { connection, head, message, id_hold, session_use, exchange }).await
     }
 
-    /// Answers a request of the fast path.
-    async fn serve_fast_path(
+    /// Answers a request of the fast path that belongs to a session.
+    async fn answer_session(
+        &self,
+        connection: &Arc<Connection>,
+        request: DirectRequest,
+        exchange: &Exchange,
+        (client, id_hold): (&SessionClient, &IdHold),
+    ) -> Response<Body> {
+        let id = request.id().clone();
+        let answer = self.handler.answer(request, client.peer(), exchange, id_hold.cancellation()).await;
+        // A client that cancelled its request ignores an answer (2025-11-25, "Cancellation").
+        if id_hold.cancellation().is_cancelled() && !connection.cancellation().is_cancelled() {
+            return ended_stream();
+        }
+        let body = self.complete(connection, answer.message, id);
+        let mut response = json(StatusCode::OK, body);
+        add_retry_after(&mut response, exchange.retry_after());
+        response
+    }
+
+    /// A complete body with `message`, the answer to request `id`.
+    fn complete(&self, connection: &Arc<Connection>, message: Vec<u8>, id: RequestId) -> Body {
+        let (responses, connection) = (Arc::clone(&self.responses), Arc::clone(connection));
+        ResponseBody::complete(message.into(), responses, connection, || Some(id))
+    }
+
+    /// Answers a request of the fast path that belongs to no session.
+    async fn answer_stateless(
         &self,
         connection: &Arc<Connection>,
         request: DirectRequest,
@@ -276,9 +313,8 @@ impl Endpoint {
     ) -> Response<Body> {
         let id = request.id().clone();
         let answer = self.handler.answer(request, self.detached.peer(), exchange, connection.cancellation()).await;
-        let (responses, connection) = (Arc::clone(&self.responses), Arc::clone(connection));
-        let body = ResponseBody::complete(answer.message.into(), responses, connection, || Some(id));
-        let mut response = json(stateless::status(answer.error), body);
+        let body = self.complete(connection, answer.message, id);
+        let mut response = json(fast_path::status(answer.error), body);
         if let Some(scopes) = exchange.missing_scopes() {
             self.door.demand_scopes(&mut response, scopes);
         }
@@ -336,7 +372,9 @@ impl Endpoint {
             return self.collect(&connection, refuse_unparsable(&message), || None).await;
         }
         if let Some(session) = response.headers().get(&names::SESSION) {
-            self.session_usage.add(session, principal);
+            if let Some(client) = exchange.opened() {
+                self.session_usage.add(session, principal, client.clone());
+            }
             if let Some(credential) = &credential {
                 session::end_with_key(session, credential, &self.sessions);
             }
@@ -397,6 +435,7 @@ impl Endpoint {
     /// refuses it. `has_session`: it belongs to a session of its principal.
     async fn read_message(
         &self,
+        connection: &Connection,
         head: &CheckedHead,
         body: Incoming,
         has_session: bool,
@@ -412,19 +451,17 @@ impl Endpoint {
         if let Err((code, why, id)) = message::check_cursor(&body) {
             return Err(refuse(StatusCode::OK, code, why, id));
         }
-        let id_hold =
-            match session.filter(|_| has_session).and_then(|session| Some((session, message::request_id(&body)?))) {
-                None => None,
-                Some((session, id)) => match self.in_flight.hold(session, id) {
-                    Ok(id_hold) => Some(id_hold),
-                    // Without the id: the client would take it for the answer to the first request.
-                    Err(error) => {
-                        let why = error.to_string();
-                        return Err(refuse(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, why, None));
-                    }
-                },
-            };
-        Ok((body, id_hold))
+        let Some(session) = session.filter(|_| has_session) else { return Ok((body, None)) };
+        let Some(id) = message::request_id(&body) else {
+            // rmcp gets the message too: it may serve the request.
+            message::cancelled_id(&body).into_iter().for_each(|id| self.in_flight.cancel(session, id));
+            return Ok((body, None));
+        };
+        match self.in_flight.hold(session, id, connection.cancellation()) {
+            Ok(id_hold) => Ok((body, Some(id_hold))),
+            // Without the id: the client would take it for the answer to the first request.
+            Err(error) => Err(refuse(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, error.to_string(), None)),
+        }
     }
 }
 

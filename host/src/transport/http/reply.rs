@@ -73,6 +73,13 @@ pub(super) fn turn_away(response: &mut Response<Body>) {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
 }
 
+/// The response to a request that its client cancelled: a stream of events that has ended.
+pub(super) fn ended_stream() -> Response<Body> {
+    let mut response = with_status(StatusCode::OK, Body::empty());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
 /// A response with a line of plain text.
 pub(super) fn text(status: StatusCode, line: &str) -> Response<Body> {
     let mut response = with_status(status, Body::from(line.to_owned()));

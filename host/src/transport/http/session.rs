@@ -1,5 +1,5 @@
 //! Sessions of clients up to 2025-11-25. Evicts the least active session for a new one, and refuses a request whose id
-//! is in flight. Cancels requests whose connection ended.
+//! is in flight. Cancels requests that the client cancelled, or whose connection ended.
 //!
 //! rmcp continues a request of a session when its connection ends, and keeps the answer for a client that reconnects.
 //! belljar's sessions keep no answers, so the guest would run for no client.
@@ -15,10 +15,11 @@ use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::accepted_credential::{AcceptedCredential, CHECK_INTERVAL};
 use super::names::{PATH, SESSION};
-use crate::mcp::Handler;
+use crate::mcp::{Handler, SessionClient};
 use crate::policy::{Principal, PrincipalKind};
 use crate::transport::message::{self, IdInFlight};
 
@@ -30,15 +31,31 @@ const END_TIME: Duration = Duration::from_secs(1);
 
 /// The activity of all sessions. At the maximum, a new session evicts the least active one, so no client can keep
 /// others out. The client of an evicted session gets status 404, and opens another session.
-#[derive(Default)]
-pub(super) struct SessionUsage(Sessions);
+pub(super) struct SessionUsage {
+    all: Sessions,
+    /// rmcp gets a request of a session if it got none for this time: it ends the sessions that it hears nothing of.
+    touch: Duration,
+}
 
-type Sessions = Arc<Mutex<HashMap<SessionId, OwnedSession>>>;
+type Sessions = Arc<Mutex<KnownSessions>>;
+
+/// The sessions, and some that ended.
+struct KnownSessions {
+    all: HashMap<SessionId, OwnedSession>,
+    /// At this number of sessions, those that ended are removed.
+    tidy_at: usize,
+}
+
+/// The number of sessions from which on those that ended are removed.
+const FIRST_TIDY: usize = 64;
 
 /// A session, and the principal that opened it.
 struct OwnedSession {
     owner: Principal,
     activity: SessionActivity,
+    client: Weak<SessionClient>,
+    /// When rmcp got its last request, as far as it is known.
+    touched: Instant,
 }
 
 /// The use of one session. The least value is evicted first.
@@ -56,32 +73,65 @@ struct SessionActivity {
 pub(super) struct SessionUse {
     all: Sessions,
     session: SessionId,
+    /// The client. `None` if the session ended.
+    client: Option<Arc<SessionClient>>,
+    /// True if rmcp must get the request.
+    is_touch: bool,
 }
 
-fn lock(all: &Mutex<HashMap<SessionId, OwnedSession>>) -> MutexGuard<'_, HashMap<SessionId, OwnedSession>> {
+impl SessionUse {
+    /// The number that distinguishes the client of the session from others. `None` if the session ended.
+    pub(super) fn number(&self) -> Option<u64> {
+        self.client.as_deref().map(SessionClient::number)
+    }
+
+    /// The client, if the fast path may answer its request. `manager` has the sessions that did not end.
+    pub(super) async fn client(&self, manager: &LocalSessionManager) -> Option<&SessionClient> {
+        let client = self.client.as_deref().filter(|_| !self.is_touch)?;
+        manager.sessions.read().await.contains_key(&self.session).then_some(client)
+    }
+}
+
+fn lock(all: &Mutex<KnownSessions>) -> MutexGuard<'_, KnownSessions> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SessionUsage {
-    /// Adds a new session, which `owner` opened.
-    pub(super) fn add(&self, session: &HeaderValue, owner: Principal) {
-        if let Ok(session) = session.to_str() {
-            let activity = SessionActivity { open: 0, is_used: false, last: Instant::now() };
-            lock(&self.0).insert(session.into(), OwnedSession { owner, activity });
+    /// For sessions that end when they are idle for `idle`.
+    pub(super) fn new(idle: Duration) -> Self {
+        let all = KnownSessions { all: HashMap::new(), tidy_at: FIRST_TIDY };
+        Self { all: Arc::new(Mutex::new(all)), touch: idle / 4 }
+    }
+
+    /// Adds a new session, which `owner` opened as `client`.
+    pub(super) fn add(&self, session: &HeaderValue, owner: Principal, client: Weak<SessionClient>) {
+        let Ok(session) = session.to_str() else { return };
+        let now = Instant::now();
+        let activity = SessionActivity { open: 0, is_used: false, last: now };
+        let mut known = lock(&self.all);
+        if known.all.len() >= known.tidy_at {
+            known.all.retain(|_, session| session.client.strong_count() > 0);
+            known.tidy_at = FIRST_TIDY.max(known.all.len() * 2);
         }
+        known.all.insert(session.into(), OwnedSession { owner, activity, client, touched: now });
     }
 
     /// Counts a request or stream of a session. `None` if the session is unknown, or belongs to another principal.
     pub(super) fn begin_use(&self, session: &HeaderValue, principal: &Principal) -> Option<SessionUse> {
         let session: SessionId = session.to_str().ok()?.into();
-        let mut all = lock(&self.0);
-        let OwnedSession { owner, activity } = all.get_mut(&session)?;
+        let mut known = lock(&self.all);
+        let OwnedSession { owner, activity, client, touched } = known.all.get_mut(&session)?;
         // Also with other groups or scopes it is another principal: what the session holds open was judged for these.
         if owner != principal {
             return None;
         }
         (activity.open, activity.is_used) = (activity.open + 1, true);
-        Some(SessionUse { all: Arc::clone(&self.0), session })
+        let now = Instant::now();
+        let is_touch = now.saturating_duration_since(*touched) >= self.touch;
+        if is_touch {
+            *touched = now;
+        }
+        Some(SessionUse { all: Arc::clone(&self.all), session, client: client.upgrade(), is_touch })
     }
 
     /// Evicts sessions of `manager` until there are fewer than `most`.
@@ -89,13 +139,12 @@ impl SessionUsage {
         let open: HashSet<SessionId> = manager.sessions.read().await.keys().cloned().collect();
         let Some(surplus) = (open.len() + 1).checked_sub(most.max(1)).filter(|surplus| *surplus > 0) else { return };
         let mut least: Vec<(Option<SessionActivity>, SessionId)> = {
-            let mut known = lock(&self.0);
-            known.retain(|session, _| open.contains(session));
-            open.into_iter().map(|session| (known.get(&session).map(|known| known.activity), session)).collect()
+            let known = lock(&self.all);
+            open.into_iter().map(|session| (known.all.get(&session).map(|known| known.activity), session)).collect()
         };
         least.sort();
         for (_, session) in least.into_iter().take(surplus) {
-            lock(&self.0).remove(&session);
+            lock(&self.all).all.remove(&session);
             // The worker ends in a task of its own, and the new session does not wait for it.
             close(&session, manager, "evicted a session for a new one").await;
         }
@@ -136,13 +185,16 @@ pub(super) fn end_with_key(session: &HeaderValue, key: &AcceptedCredential, mana
 
 impl Drop for SessionUse {
     fn drop(&mut self) {
-        if let Some(OwnedSession { activity, .. }) = lock(&self.all).get_mut(&self.session) {
+        if let Some(OwnedSession { activity, .. }) = lock(&self.all).all.get_mut(&self.session) {
             (activity.open, activity.last) = (activity.open.saturating_sub(1), Instant::now());
         }
     }
 }
 
-type Ids = Arc<Mutex<HashSet<(Bytes, RequestId)>>>;
+/// The requests in flight, by session and id, with what cancels each.
+type Requests = HashMap<(Bytes, RequestId), CancellationToken>;
+
+type Ids = Arc<Mutex<Requests>>;
 
 /// The ids of all requests in flight, of all sessions.
 #[derive(Default)]
@@ -153,19 +205,46 @@ pub(super) struct IdHold {
     all: Ids,
     session: HeaderValue,
     id: RequestId,
+    cancellation: CancellationToken,
 }
 
 impl InFlightIds {
-    /// Reserves `id` in `session`.
+    fn lock(&self) -> MutexGuard<'_, Requests> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves `id` in `session`. `connection` ends the requests of its connection.
     ///
     /// # Errors
     /// Another request in flight has the id.
-    pub(super) fn hold(&self, session: &HeaderValue, id: RequestId) -> Result<IdHold, IdInFlight> {
+    pub(super) fn hold(
+        &self,
+        session: &HeaderValue,
+        id: RequestId,
+        connection: &CancellationToken,
+    ) -> Result<IdHold, IdInFlight> {
+        let cancellation = connection.child_token();
         let key = (Bytes::copy_from_slice(session.as_bytes()), id.clone());
-        if message::is_duplicate(!self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key)) {
+        let mut all = self.lock();
+        if message::is_duplicate(all.contains_key(&key)) {
             return Err(IdInFlight(id));
         }
-        Ok(IdHold { all: Arc::clone(&self.0), session: session.clone(), id })
+        all.insert(key, cancellation.clone());
+        Ok(IdHold { all: Arc::clone(&self.0), session: session.clone(), id, cancellation })
+    }
+
+    /// Cancels the request of `session` that has `id`, if one is in flight.
+    pub(super) fn cancel(&self, session: &HeaderValue, id: RequestId) {
+        if let Some(request) = self.lock().get(&(Bytes::copy_from_slice(session.as_bytes()), id)) {
+            request.cancel();
+        }
+    }
+}
+
+impl IdHold {
+    /// Cancelled when the client cancels the request, or when the requests of its connection end.
+    pub(super) fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
     }
 }
 
@@ -221,5 +300,38 @@ impl Drop for CancelOnDrop {
             }
             drop(id_hold);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Evidence, authenticate};
+
+    #[test]
+    fn sessions_that_ended_take_no_memory() {
+        let usage = SessionUsage::new(Duration::from_secs(1));
+        for number in 0..10 * FIRST_TIDY {
+            let session = HeaderValue::try_from(number.to_string()).unwrap();
+            usage.add(&session, authenticate(Evidence::Loopback), Weak::new());
+        }
+        assert!(lock(&usage.all).all.len() <= FIRST_TIDY);
+    }
+
+    #[test]
+    fn a_cancellation_reaches_the_request_of_its_session_only() {
+        let ids = InFlightIds::default();
+        let [own, other] = ["own", "other"].map(HeaderValue::from_static);
+        let connection = CancellationToken::new();
+        let hold = |session, id| ids.hold(session, RequestId::Number(id), &connection).unwrap();
+        let holds = [hold(&own, 1), hold(&own, 2), hold(&other, 1)];
+        ids.cancel(&own, RequestId::Number(1));
+        ids.cancel(&own, RequestId::Number(3));
+        assert_eq!(holds.each_ref().map(|hold| hold.cancellation().is_cancelled()), [true, false, false]);
+        assert!(ids.hold(&own, RequestId::Number(2), &connection).is_err());
+        connection.cancel();
+        assert!(holds[2].cancellation().is_cancelled());
+        drop(holds);
+        assert!(ids.lock().is_empty());
     }
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::line_output::LineOutput;
 use super::pending::{AddError, Pending, RequestClass, RequestHandle};
 use crate::limits::cpu_timer::CpuTimer;
-use crate::mcp::direct::DirectRequest;
+use crate::mcp::direct::{DirectRequest, MessageSource};
 use crate::mcp::outbox::Outbox;
 use crate::mcp::request_meta::MetaCache;
 use crate::mcp::{encode, fault};
@@ -197,7 +197,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             }
             let refused = match self.read_line().await {
                 Ok(LineRead::Whole) => {
-                    let request = peer.and_then(|peer| DirectRequest::parse(&self.line, &self.meta_cache, Some(peer)));
+                    let source = || MessageSource { cache: &self.meta_cache, session: peer, is_stream: true };
+                    let request = peer.and_then(|_| DirectRequest::parse(&self.line, source()));
                     let line = std::mem::take(&mut self.line);
                     let next = match request {
                         Some(request) => self

@@ -10,6 +10,8 @@ use super::super::tests::Served;
 use super::super::{Bounds, FrontDoor, PATH};
 use super::*;
 
+mod sessions;
+
 /// A request. `written` adds the request line, `Connection` and `Content-Length`. In values, `OWN` stands for the
 /// server's address, and `PORT` for its port.
 #[derive(Clone)]
@@ -65,7 +67,7 @@ impl Sent {
         let (head, ()) = head.body(()).unwrap().into_parts();
         let door = Door::new(address, FrontDoor::default());
         let checked = door.check(head, address.ip()).now_or_never().unwrap();
-        checked.is_ok_and(|head| request(&head, self.body.as_bytes(), &MetaCache::default()).is_some())
+        checked.is_ok_and(|head| stateless_request(&head, self.body.as_bytes(), &MetaCache::default()).is_some())
     }
 }
 
