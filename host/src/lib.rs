@@ -7,7 +7,7 @@
 //!  transport     a line or a body: capped, timed; Host and Origin checked        transport/{stdio,http}/
 //!  authenticate  the transport's evidence -> Principal                           policy/principal.rs
 //!                HTTP with [auth]: a key or a token -> Principal                 transport/http/head.rs, auth/
-//!  mcp           belljar's dispatcher; rmcp's for sessions over HTTP             mcp/{direct,methods}.rs
+//!  mcp           belljar's dispatcher, or rmcp's for what it does not take       mcp/{direct,methods}.rs
 //!  route         an immutable catalog snapshot; the longest base wins            gateway/route.rs
 //!  authorize     may this principal do this with that mount? -> Access           policy/access.rs
 //!  admit         turns, shares, a deadline -> Permit, only from an Access        limits/admit.rs
@@ -24,8 +24,8 @@
 //! `run` in `gateway/pipeline.rs` does everything from `authorize` to `record`. Reads, lists, templates, completion,
 //! revisions, descriptions and the conformance checks all go through it.
 //!
-//! belljar's own dispatcher answers stateless requests (revision 2026-07-28) on both transports, and those of sessions on
-//! stdio (`mcp/direct.rs`). It calls the same methods of the same handler that rmcp calls for sessions over HTTP.
+//! belljar's own dispatcher answers most requests (`mcp/direct.rs`). rmcp opens sessions and serves what is left: pings,
+//! subscriptions, malformed requests, and over HTTP those that need a stream. It calls the same methods of the same handler.
 //!
 //! `gateway/read_cache.rs` caches reads that are still fresh, and shares one running read among several callers.
 //! `gateway/subscriptions.rs` holds the subscriptions. `gateway/poller.rs` polls the watched resources with ordinary

@@ -137,12 +137,12 @@ async fn all(counter: &Counter, parts: &Parts) {
     let apart = "belljar://apart/text/1024";
     let mut stdio = Stdio::reading(&parts.handler, apart, 1024, false).await;
     counter.measure("stdio, 1 KiB, in a worker", async || stdio.read().await).await;
-    let mut http = Http::reading(&parts.handler, small, 1024).await;
+    let mut http = Http::reading(&parts.handler, small, 1024, false).await;
     counter.measure("http, 1 KiB", async || http.read().await).await;
 
     drop(http);
     for (feature, handler) in features::all(parts) {
-        let mut http = Http::reading(&handler, small, 1024).await;
+        let mut http = Http::reading(&handler, small, 1024, false).await;
         counter.measure(&format!("http, 1 KiB, {feature}"), async || http.read().await).await;
     }
 
@@ -158,6 +158,8 @@ async fn all(counter: &Counter, parts: &Parts) {
     // Run this after those: the memory of a session changes the addresses of later allocations.
     let mut session = Stdio::reading(&parts.handler, small, 1024, true).await;
     counter.measure("stdio, a session, 1 KiB", async || session.read().await).await;
+    let mut session = Http::reading(&parts.handler, small, 1024, true).await;
+    counter.measure("http, a session, 1 KiB", async || session.read().await).await;
 
     // After all others: later calls would clear the memory that this one has used.
     let mut stdio = Stdio::reading(&parts.handler, "belljar://sized/log/65536", 65_000, false).await;

@@ -1,5 +1,7 @@
 //! A minimal client for each transport. It sends the same bytes each time, and reads the bytes of the answer.
 
+use std::net::SocketAddr;
+
 use belljar::mcp::Handler;
 use belljar::transport::http::{self, FrontDoor, PATH};
 use belljar::transport::stdio;
@@ -12,6 +14,9 @@ const PIPE: usize = 64 << 10;
 
 /// The revision of the stateless requests. Each carries the data of its client.
 const REVISION: &str = "2026-07-28";
+
+/// The revision of sessions.
+const SESSION_REVISION: &str = "2025-11-25";
 
 fn read(uri: &str) -> String {
     let meta = json!({
@@ -26,7 +31,7 @@ fn read(uri: &str) -> String {
 /// Opens a session.
 fn greeting() -> String {
     let client = json!({ "name": "counter", "version": "1" });
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let params = json!({ "protocolVersion": SESSION_REVISION, "capabilities": {}, "clientInfo": client });
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string()
 }
 
@@ -90,7 +95,7 @@ pub(crate) struct Http {
 
 impl Http {
     /// As [`Stdio::reading`].
-    pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize) -> Self {
+    pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize, in_session: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         tokio::spawn(http::serve(
@@ -102,18 +107,14 @@ impl Http {
         ));
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         stream.set_nodelay(true).expect("a socket");
-        let body = read(uri);
-        let head = [
-            format!("POST {PATH} HTTP/1.1"),
-            format!("host: {address}"),
-            format!("content-length: {}", body.len()),
-            "content-type: application/json".to_owned(),
-            "accept: application/json, text/event-stream".to_owned(),
-            format!("mcp-protocol-version: {REVISION}"),
-            "mcp-method: resources/read".to_owned(),
-            format!("mcp-name: {uri}"),
-        ];
-        let request = format!("{}\r\n\r\n{body}", head.join("\r\n")).into_bytes();
+        let request = if in_session {
+            let session = open_session(address).await;
+            let own = format!("mcp-protocol-version: {SESSION_REVISION}\r\nmcp-session-id: {session}");
+            post(address, &own, &read_in_session(uri))
+        } else {
+            let own = format!("mcp-protocol-version: {REVISION}\r\nmcp-method: resources/read\r\nmcp-name: {uri}");
+            post(address, &own, &read(uri))
+        };
         stream.write_all(&request).await.expect("a server that reads");
         // The first answer gives the length of all answers.
         let mut answer = Vec::with_capacity(bytes + PIPE);
@@ -130,6 +131,26 @@ impl Http {
         self.stream.read_exact(&mut self.answer).await.expect("a server that answers");
         assert!(self.answer.starts_with(b"HTTP/1.1 200"));
     }
+}
+
+/// The bytes of a request with these headers and this body.
+fn post(address: SocketAddr, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "POST {PATH} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\n{headers}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// Opens a session on a connection of its own. Returns its id.
+async fn open_session(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    stream.write_all(&post(address, "connection: close", &greeting())).await.expect("a server that reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("a server that answers");
+    let session = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).map(str::to_owned);
+    session.unwrap_or_else(|| panic!("no session: {answer}"))
 }
 
 fn is_whole(answer: &[u8]) -> bool {
