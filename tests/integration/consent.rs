@@ -2,3 +2,4 @@
 
 mod origins;
 pub(crate) mod questions;
+mod sessions;

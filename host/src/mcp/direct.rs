@@ -31,7 +31,7 @@ use super::handler::Handler;
 use super::methods::recorded_method;
 use super::request_meta::{MetaCache, RequestMeta};
 use super::requests::{ReadAnswer, ServedReading};
-use super::{consent, convert, encode, encode_reading, fault};
+use super::{consent, convert, encode, encode_reading, fault, tools};
 use crate::policy::Principal;
 
 /// A request whose `_meta` names revision 2026-07-28 and the client's capabilities, or one of a session.
@@ -165,15 +165,17 @@ impl DirectRequest {
         handler.gateway.known_tool(principal, &call.params.name).is_some_and(|known| known.input.has_headers())
     }
 
-    /// True if answering this may need an answer of the client of a session: it can ask a person, and has a question.
+    /// True if the client of a session can be asked while this is answered, and there may be a question.
     pub fn may_ask(&self, handler: &Handler, client: &Peer<RoleServer>) -> bool {
-        let can_be_asked = || consent::can_be_asked(client);
-        match &*self.request {
-            // A read asks only for consent.
-            ClientRequest::ReadResourceRequest(_) => can_be_asked() && handler.gateway.snapshot().may_ask(),
-            ClientRequest::CallToolRequest(_) | ClientRequest::GetPromptRequest(_) => can_be_asked(),
+        let may_need_consent = || handler.gateway.snapshot().may_ask();
+        let may_have_question = || match &*self.request {
+            ClientRequest::ReadResourceRequest(_) => may_need_consent(),
+            ClientRequest::CallToolRequest(call) if tools::is_own(&call.params.name) => may_need_consent(),
+            // A provider can have a question of its own.
+            ClientRequest::CallToolRequest(_) | ClientRequest::GetPromptRequest(_) => true,
             _ => false,
-        }
+        };
+        consent::can_be_asked(client) && may_have_question()
     }
 
     /// The URI of the resource or the name of the tool, which the HTTP header `Mcp-Name` repeats.

@@ -175,9 +175,10 @@ fn a_request_that_may_ask_its_client_is_left_to_rmcp() {
         let opened = Opened::new(true, &capabilities);
         let is_stream =
             |method: &str, params: Value| opened.send(&ORDINARY, &message(method, params).to_string()).is_stream;
-        assert_eq!(is_stream("tools/call", json!({ "name": "list_resources" })), may_ask, "{capabilities}");
+        assert_eq!(is_stream("tools/call", json!({ "name": "none" })), may_ask, "{capabilities}");
         assert_eq!(is_stream("prompts/get", json!({ "name": "none" })), may_ask, "{capabilities}");
-        // No mount may ask for consent.
+        // No mount may ask for consent, and belljar's own tools have no other question.
+        assert!(!is_stream("tools/call", json!({ "name": "list_resources" })), "{capabilities}");
         assert!(!is_stream("resources/read", json!({ "uri": "belljar://none/x" })), "{capabilities}");
         assert!(!is_stream("resources/list", json!({})), "{capabilities}");
     }
