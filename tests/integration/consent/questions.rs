@@ -20,7 +20,7 @@ const MISSING_CAPABILITY: i64 = -32021;
 /// A site whose mount `hostile` has the setting `ask = {ask}`, and needs consent for `/notes`. The file `/notes/plan`
 /// has the text
 /// `the plan`.
-fn notes(ask: &str) -> Site {
+pub(super) fn notes(ask: &str) -> Site {
     let site = site(&format!(
         "[mounts.hostile]\ncomponent = \"hostile.wasm\"\nask = {ask}\nfs = {{ \"/notes\" = {{ path = \"notes\", ask = true }} }}\n"
     ));
@@ -35,7 +35,7 @@ fn need(paths: &str) -> String {
 }
 
 /// The URI that makes the hostile guest read `/notes/plan`.
-fn plan() -> String {
+pub(super) fn plan() -> String {
     need("/notes/plan")
 }
 

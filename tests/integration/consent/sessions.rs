@@ -1,21 +1,9 @@
 //! Consent in sessions over HTTP: the client is asked on the stream that answers its request.
 
-use belljar_tests::{DEADLINE, Era, Server, Site, Wire as _};
+use belljar_tests::{DEADLINE, Era, Server, Wire as _};
 use serde_json::{Value, json};
 
-use crate::support::site;
-
-/// A site whose mount `hostile` needs consent for `/notes`. The file `/notes/plan` has the text `the plan`.
-fn notes() -> Site {
-    let site = site(
-        "[mounts.hostile]\ncomponent = \"hostile.wasm\"\nask = true\nfs = { \"/notes\" = { path = \"notes\", ask = true } }\n",
-    );
-    site.write("notes/plan", "the plan");
-    site
-}
-
-/// The URI that makes the hostile guest read `/notes/plan`.
-const PLAN: &str = "belljar://hostile/need/%252Fnotes%252Fplan";
+use super::questions::{notes, plan};
 
 fn request(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params })
@@ -44,15 +32,15 @@ fn accept(server: &Server, message: &Value) -> (bool, Value) {
 
 #[test]
 fn a_session_over_http_is_asked_while_its_request_is_open() {
-    let read = json!({ "name": "read_resource", "arguments": { "uri": PLAN } });
-    for message in [request("resources/read", json!({ "uri": PLAN })), request("tools/call", read)] {
+    let read = json!({ "name": "read_resource", "arguments": { "uri": plan() } });
+    for message in [request("resources/read", json!({ "uri": plan() })), request("tools/call", read)] {
         // A person is not asked the same again soon, so each request has a site of its own.
-        let site = notes();
+        let site = notes("true");
         let (asked, result) = accept(&site.http(), &message);
         assert!(asked && result.to_string().contains("the plan"), "{result}");
     }
     // A list asks nothing.
-    let site = notes();
+    let site = notes("true");
     let server = site.http();
     let (asked, result) = accept(&server, &request("resources/templates/list", json!({})));
     assert!(!asked && result["resourceTemplates"].is_array(), "{result}");

@@ -290,7 +290,7 @@ impl Endpoint {
         let answer = self.handler.answer(request, client.peer(), exchange, id_hold.cancellation()).await;
         // A client that cancelled its request ignores an answer (2025-11-25, "Cancellation").
         if id_hold.cancellation().is_cancelled() && !connection.cancellation().is_cancelled() {
-            return ended_stream();
+            return self.collect(connection, ended_stream(), || None).await;
         }
         let body = self.complete(connection, answer.message, id);
         let mut response = json(StatusCode::OK, body);

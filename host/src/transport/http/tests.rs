@@ -197,7 +197,7 @@ fn a_client_that_does_not_read_is_disconnected() {
 }
 
 /// The session id in a response.
-fn session(answer: &str) -> String {
+pub(super) fn session(answer: &str) -> String {
     let named = |line: &str| line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned);
     answer.lines().find_map(named).unwrap_or_else(|| panic!("no session: {answer}"))
 }

@@ -197,8 +197,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             }
             let refused = match self.read_line().await {
                 Ok(LineRead::Whole) => {
-                    let source = || MessageSource { cache: &self.meta_cache, session: peer, is_stream: true };
-                    let request = peer.and_then(|_| DirectRequest::parse(&self.line, source()));
+                    let source = |peer| MessageSource { cache: &self.meta_cache, session: Some(peer), is_stream: true };
+                    let request = peer.and_then(|peer| DirectRequest::parse(&self.line, source(peer)));
                     let line = std::mem::take(&mut self.line);
                     let next = match request {
                         Some(request) => self

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::super::super::Bounds;
-use super::super::super::tests::Served;
+use super::super::super::tests::{Served, session};
 
 /// The revision of the sessions.
 const REVISION: &str = "2025-11-25";
@@ -63,8 +63,7 @@ impl Opened {
 fn open(served: &Served, capabilities: &Value) -> String {
     let client = json!({ "name": "t", "version": "1" });
     let params = json!({ "protocolVersion": REVISION, "capabilities": capabilities, "clientInfo": client });
-    let opened = post(served, &ORDINARY[..2], &message("initialize", params).to_string());
-    opened.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned()
+    session(&post(served, &ORDINARY[..2], &message("initialize", params).to_string()))
 }
 
 /// The response to a request on a new connection.
