@@ -180,7 +180,7 @@ impl SubscriptionRegistry {
             return Err(SubscribeError::TooMany(MAX_WATCHED_URIS_TOTAL.get()));
         }
         let Some(own) = self.subscribers.get(&subscriber) else { return Ok(false) };
-        self.check_uris(own.queue.principal())?;
+        self.check_uris(&own.queue.principal())?;
         let Some(entry) = self.subscribers.get_mut(&subscriber) else { return Ok(false) };
         if !entry.uris.contains(uri) && entry.uris.len() >= MAX_WATCHED_URIS.get() {
             return Err(SubscribeError::TooMany(MAX_WATCHED_URIS.get()));
@@ -251,7 +251,7 @@ impl SubscriptionRegistry {
         let Some(mount_watch) = self.mount_watches.get(mount) else { return Vec::new() };
         let of_uri = |uri: &Arc<str>| {
             let subscribers = self.uris.get(uri).map(|watched| watched.subscribers.as_slice()).unwrap_or_default();
-            let one = |id: &u64| Some((*id, self.subscribers.get(id)?.queue.principal().clone(), Arc::clone(uri)));
+            let one = |id: &u64| Some((*id, self.subscribers.get(id)?.queue.principal(), Arc::clone(uri)));
             subscribers.iter().filter_map(one).collect::<Vec<_>>()
         };
         mount_watch.uris.iter().flat_map(of_uri).collect()
@@ -408,7 +408,7 @@ impl SubscriptionRegistry {
         sees: impl Fn(&Principal) -> bool,
     ) {
         for queue in self.subscribers.values().map(|entry| &entry.queue).filter(|queue| queue.wanted().wants(kind)) {
-            if sees(queue.principal()) {
+            if sees(&queue.principal()) {
                 queue.add_list(kind, mount, base);
             }
         }
@@ -417,7 +417,7 @@ impl SubscriptionRegistry {
     /// The ids of the subscribers that want lists, and for whose principal `sees` is true.
     pub(super) fn list_subscribers(&self, sees: impl Fn(&Principal) -> bool) -> HashSet<u64> {
         let wanting = self.subscribers.iter().filter(|(_, entry)| entry.queue.wanted().is_any());
-        wanting.filter(|(_, entry)| sees(entry.queue.principal())).map(|(id, _)| *id).collect()
+        wanting.filter(|(_, entry)| sees(&entry.queue.principal())).map(|(id, _)| *id).collect()
     }
 
     /// Notifies these subscribers that the policy changed what they may list.
@@ -438,8 +438,13 @@ impl Subscriber {
     }
 
     /// The principal for whom policy is asked.
-    pub(super) fn principal(&self) -> &Principal {
+    pub(super) fn principal(&self) -> Principal {
         self.queue.principal()
+    }
+
+    /// Asks policy for `principal` from now on: the same account, with other scopes.
+    pub fn set_principal(&self, principal: &Principal) {
+        self.queue.set_principal(principal);
     }
 
     /// The lists of which it wants to know changes.

@@ -70,7 +70,7 @@ impl Gateway {
     /// resources, those before it are watched.
     pub async fn watch(self: &Arc<Self>, subscriber: &Subscriber, uris: Vec<String>) -> Result<(), SubscribeError> {
         let snapshot = self.loaded_snapshot().await;
-        let principal = subscriber.principal();
+        let principal = &subscriber.principal();
         let mut watched = Vec::new();
         let mut rates = Vec::new();
         for uri in &uris {
@@ -119,7 +119,7 @@ impl Gateway {
     pub async fn next_changes(&self, subscriber: &Subscriber) -> Vec<ChangeNotification> {
         loop {
             let CollectedChanges { updated, lists, is_policy_changed } = subscriber.next().await;
-            let principal = subscriber.principal();
+            let principal = &subscriber.principal();
             let mut changes = Vec::new();
             for uri in updated {
                 match self.may_watch(principal, &uri) {

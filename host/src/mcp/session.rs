@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::request_meta::MetaCache;
 use crate::gateway::subscriptions::Subscriber;
+use crate::policy::Principal;
 
 /// One session. The clones of its handler share it.
 #[derive(Clone)]
@@ -23,6 +24,7 @@ pub struct SessionClient {
     number: u64,
     peer: Peer<RoleServer>,
     meta_cache: MetaCache,
+    session: Weak<SharedSession>,
 }
 
 impl SessionClient {
@@ -40,6 +42,12 @@ impl SessionClient {
     pub fn meta_cache(&self) -> &MetaCache {
         &self.meta_cache
     }
+
+    /// Judges what the session is subscribed to for `principal` from now on: the same account, with other scopes.
+    pub fn set_principal(&self, principal: &Principal) {
+        let Some(session) = self.session.upgrade() else { return };
+        session.notification_task().iter().for_each(|task| task.subscriber().set_principal(principal));
+    }
 }
 
 /// The state of a session that the clones of its handler share.
@@ -50,6 +58,12 @@ struct SharedSession {
     is_ended: AtomicBool,
     /// Notified when the session ends.
     end: Notify,
+}
+
+impl SharedSession {
+    fn notification_task(&self) -> MutexGuard<'_, Option<NotificationTask>> {
+        self.notification_task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for Session {
@@ -67,8 +81,8 @@ impl Session {
     /// The client, which `peer` is. The session keeps the one that opened it.
     pub(super) fn client(&self, peer: &Peer<RoleServer>) -> Weak<SessionClient> {
         let new = || {
-            let (number, peer, meta_cache) = (self.id, peer.clone(), MetaCache::default());
-            Arc::new(SessionClient { number, peer, meta_cache })
+            let (peer, meta_cache, session) = (peer.clone(), MetaCache::default(), Arc::downgrade(&self.shared));
+            Arc::new(SessionClient { number: self.id, peer, meta_cache, session })
         };
         Arc::downgrade(self.shared.client.get_or_init(new))
     }
@@ -89,7 +103,7 @@ impl Session {
 
     /// The task that notifies the client of changes. `None` until it is started.
     pub(super) fn notification_task(&self) -> MutexGuard<'_, Option<NotificationTask>> {
-        self.shared.notification_task.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.notification_task()
     }
 }
 

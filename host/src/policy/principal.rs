@@ -140,6 +140,12 @@ impl Principal {
     pub fn scopes(&self) -> &[String] {
         &self.0.scopes
     }
+
+    /// True if it is `other`, with the same scopes or more: the same account, client and groups.
+    pub fn extends(&self, other: &Self) -> bool {
+        let is_same = (self.id(), self.client(), self.groups()) == (other.id(), other.client(), other.groups());
+        is_same && other.scopes().iter().all(|scope| self.scopes().contains(scope))
+    }
 }
 
 impl fmt::Display for Principal {
@@ -236,6 +242,34 @@ mod tests {
             client: client.map(str::to_owned),
             ..TokenIdentity::default()
         }))
+    }
+
+    #[test]
+    fn only_more_scopes_extend_a_principal() {
+        let token = |subject: &str, client: &str, groups: &[&str], scopes: &[&str]| {
+            let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
+            authenticate(Evidence::Token(TokenIdentity {
+                issuer: "i".to_owned(),
+                subject: subject.to_owned(),
+                client: Some(client.to_owned()),
+                groups: owned(groups),
+                scopes: owned(scopes),
+            }))
+        };
+        let opened = token("s", "c", &["g"], &["a", "b"]);
+        for scopes in [["a", "b"].as_slice(), &["b", "a"], &["x", "b", "a"]] {
+            assert!(token("s", "c", &["g"], scopes).extends(&opened), "{scopes:?}");
+        }
+        for other in [
+            token("s", "c", &["g"], &["a", "x"]),
+            token("s", "c", &["g"], &[]),
+            token("s", "c", &["g", "h"], &["a", "b", "x"]),
+            token("s", "c", &[], &["a", "b", "x"]),
+            token("s", "d", &["g"], &["a", "b", "x"]),
+            token("t", "c", &["g"], &["a", "b", "x"]),
+        ] {
+            assert!(!other.extends(&opened), "{other:?}");
+        }
     }
 
     #[test]

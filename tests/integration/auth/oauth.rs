@@ -18,6 +18,8 @@ use clients::{LoginClient, LoginReport, Registration, Sdk};
 use protected::{ABSENT, CLOCK, PIXEL, Protected, TEXT};
 use serde_json::{Value, json};
 
+use super::requests::{HttpCaller, SESSION_REVISIONS, message, stdout_of};
+
 /// The HTTP exchanges of a client that logs in, reads two resources, steps up, and reads a third one.
 fn expected_exchanges(protected: &Protected, registration: Registration) -> Vec<(String, String, u16)> {
     let (url, issuer) = (protected.url.as_str(), protected.issuer.issuer());
@@ -141,20 +143,80 @@ fn opaque_tokens_are_introspected() {
     }
 }
 
-/// In a session, the refusal is an error of JSON-RPC, and its HTTP status is 200. So clients of this era do not step up.
+/// The client goes on with its session: it initializes once.
 #[test]
-fn a_missing_scope_is_an_error_in_a_session() {
+fn a_client_of_a_session_logs_in_again_for_a_missing_scope() {
     let Some(protected) = Protected::start(json!({})) else { return };
     for sdk in Sdk::ALL {
         let client = LoginClient { sdk, registration: Registration::Dynamic, era: Era::Session, account: "alice" };
         let Some(report) = client.run(&protected.url, &protected.issuer, &[CLOCK, TEXT]) else { continue };
         assert_eq!(report.protocol, Era::Session.version());
         assert!(report.text(CLOCK).contains("\nzone: UTC\n"));
-        let error = &report.reads[TEXT]["error"];
-        assert_eq!(error["data"]["kind"], "insufficient-scope", "{sdk:?}: {}", report.reads[TEXT]);
-        assert_eq!(error["data"]["scopes"], json!(["fixture:read"]), "{sdk:?}: {error}");
+        assert_eq!(report.text(TEXT), "This is the content of the static text resource.", "{sdk:?}");
         assert_eq!(report.only(401).challenge()["scope"], "clock:read");
-        assert_eq!((report.authorizations.len(), report.access_tokens.len()), (1, 1), "{sdk:?}");
+        let insufficient = report.only(403).challenge();
+        assert_eq!((insufficient["error"], insufficient["scope"]), ("insufficient_scope", "fixture:read"), "{sdk:?}");
+        assert_eq!((report.authorizations.len(), report.access_tokens.len()), (2, 2), "{sdk:?}");
+        // The answer to `notifications/initialized`.
+        let opened = report.exchanges.iter().filter(|one| one.method == "POST" && one.status == 202).count();
+        assert_eq!(opened, 1, "{sdk:?}: {:?}", report.exchanges);
+    }
+    protected.stop(&[]);
+}
+
+/// No login adds scopes to a key. A session of a key gets the error, and goes on.
+#[test]
+fn a_session_of_a_key_is_told_a_missing_scope_with_status_200() {
+    let Some(protected) = Protected::start(json!({})) else { return };
+    let key = stdout_of(&protected.site, &["key", "new", "ci", "--scope", "clock:read"]);
+    for revision in SESSION_REVISIONS {
+        let session = HttpCaller::connect(&protected.server, revision, Some(key.trim()))
+            .unwrap_or_else(|answer| panic!("no session: {}", answer.text()));
+        let refused = session.read(TEXT);
+        assert_eq!((refused.status, refused.header("www-authenticate")), (200, None), "{revision}: {}", refused.text());
+        assert_eq!(message(&refused)["error"]["data"]["scopes"], json!(["fixture:read"]), "{revision}");
+        assert_eq!(session.read(CLOCK).status, 200, "{revision}");
+    }
+    assert_eq!(HttpCaller::stateless(&protected.server, Some(key.trim())).read(TEXT).status, 403);
+    protected.stop(&[]);
+}
+
+/// A resource to which holders of the scope `fixture:subscribe` can subscribe.
+const WATCHED: &str = "test://watched-resource";
+
+/// A subscription is judged for the scopes that the session has now. A token with fewer scopes does not get into it.
+#[test]
+fn a_session_goes_on_with_more_scopes_and_not_with_fewer() {
+    let rule =
+        format!("[[allow]]\nwho = {{ scope = \"fixture:subscribe\" }}\nwhat = \"{WATCHED}\"\ndo = [\"subscribe\"]\n");
+    let Some(protected) = Protected::start_with(json!({}), &rule) else { return };
+    let all = "clock:read fixture:read fixture:subscribe";
+    let (few, more) = (protected.token_with("clock:read"), protected.token_with(all));
+    let of_bob = protected.issuer.mint(&json!({ "claims": { "scope": all, "sub": "bob" } }));
+    let others = [protected.token_with("fixture:read fixture:subscribe"), of_bob];
+    for revision in SESSION_REVISIONS {
+        let session = HttpCaller::connect(&protected.server, revision, Some(&few))
+            .unwrap_or_else(|answer| panic!("no session: {}", answer.text()));
+        let refused = session.read(TEXT);
+        assert_eq!(refused.status, 403, "{revision}: {}", refused.text());
+        let challenge = clients::challenge(refused.header("www-authenticate").unwrap());
+        assert_eq!((challenge["error"], challenge["scope"]), ("insufficient_scope", "fixture:read"), "{revision}");
+        assert_eq!(message(&refused)["error"]["data"]["kind"], "insufficient-scope", "{revision}");
+        for other in &others {
+            assert_eq!(session.with_credential(other).read(CLOCK).status, 404, "{revision}");
+        }
+        assert_eq!(session.read(CLOCK).status, 200, "{revision}: the session is still there");
+
+        let subscribe = |session: &HttpCaller<'_>| {
+            let answer = message(&session.request("resources/subscribe", json!({ "uri": WATCHED })));
+            answer["error"]["data"]["kind"].as_str().map(str::to_owned)
+        };
+        assert_eq!(subscribe(&session), Some("insufficient-scope".to_owned()), "{revision}");
+        let wider = session.with_credential(&more);
+        assert_eq!(wider.read(TEXT).status, 200, "{revision}");
+        assert_eq!(subscribe(&wider), None, "{revision}");
+        assert_eq!(session.read(CLOCK).status, 404, "{revision}: the old token");
+        assert_eq!(wider.read(CLOCK).status, 200, "{revision}: the session is still there");
     }
     protected.stop(&[]);
 }

@@ -84,9 +84,7 @@ impl<'a> Person<'a> {
     /// Sends a request without a session, always with the same id. Returns the whole answer.
     pub(crate) fn ask(&self, method: &str, params: Value) -> Response {
         let message = Era::Stateless.message(7, method, params);
-        let headers = self.wire(Era::Stateless).headers(&message);
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        self.context.server().exchange("POST", "/mcp", &headers, message.to_string().as_bytes())
+        self.context.server().post(&self.wire(Era::Stateless).headers(&message), &message)
     }
 
     /// Reads a URI.

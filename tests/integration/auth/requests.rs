@@ -89,8 +89,7 @@ impl<'a> HttpCaller<'a> {
         }
         headers.extend(self.session.iter().map(|session| ("Mcp-Session-Id", session.clone())));
         headers.extend(self.credential.map(|credential| ("Authorization", format!("Bearer {credential}"))));
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        self.server.exchange("POST", "/mcp", &headers, message.to_string().as_bytes())
+        self.server.post(&headers, message)
     }
 }
 

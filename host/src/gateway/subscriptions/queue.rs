@@ -21,7 +21,7 @@ pub(super) struct SubscriberQueue {
     pending: Mutex<CollectedChanges>,
     wake: Notify,
     wanted: WantedLists,
-    principal: Principal,
+    principal: Mutex<Principal>,
     list_notified: Mutex<Option<Instant>>,
 }
 
@@ -48,7 +48,7 @@ impl SubscriberQueue {
             pending: Mutex::default(),
             wake: Notify::new(),
             wanted,
-            principal: principal.clone(),
+            principal: Mutex::new(principal.clone()),
             list_notified: Mutex::default(),
         }
     }
@@ -63,8 +63,13 @@ impl SubscriberQueue {
     }
 
     /// The principal of the subscriber.
-    pub(super) fn principal(&self) -> &Principal {
-        &self.principal
+    pub(super) fn principal(&self) -> Principal {
+        self.principal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes `principal` that of the subscriber.
+    pub(super) fn set_principal(&self, principal: &Principal) {
+        *self.principal.lock().unwrap_or_else(PoisonError::into_inner) = principal.clone();
     }
 
     /// Adds a resource that changed.

@@ -34,7 +34,7 @@ impl SubscriptionRegistry {
     /// The principals of the subscribers that want lists, each once.
     pub(in crate::gateway) fn list_principals(&self) -> HashSet<Principal> {
         let wanting = self.subscribers.values().filter(|entry| entry.queue.wanted().resources);
-        wanting.map(|entry| entry.queue.principal().clone()).collect()
+        wanting.map(|entry| entry.queue.principal()).collect()
     }
 
     /// Stores the class that each subscriber of lists has at `mount` now, and notifies those that have another one than at
@@ -47,7 +47,7 @@ impl SubscriptionRegistry {
         for SubscriberEntry { queue, classes, .. } in
             self.subscribers.values_mut().filter(|one| one.queue.wanted().resources)
         {
-            let class = class_of(queue.principal());
+            let class = class_of(&queue.principal());
             if classes.insert(mount.clone(), class).is_some_and(|before| before != class) {
                 queue.add_policy_change();
             }

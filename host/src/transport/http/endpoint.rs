@@ -35,7 +35,7 @@ use crate::mcp::subscriptions::SubscribedSignal;
 use crate::mcp::{DetachedPeer, Handler, SessionClient, fault};
 use crate::model::RemoteSpan;
 use crate::model::bounds::MAX_MESSAGE;
-use crate::policy::Principal;
+use crate::policy::{Principal, PrincipalKind};
 use crate::transport::message;
 
 /// The state that all connections share.
@@ -270,7 +270,12 @@ impl Endpoint {
                 && let Some(request) = fast_path::session_request(&head, &message, client, &self.handler)
             {
                 progress.set_recorded();
-                return self.answer_session(connection, request, &exchange, (client, id_hold)).await;
+                let mut response = self.answer_session(connection, request, &exchange, (client, id_hold)).await;
+                // No login adds scopes to a key, and some clients of sessions end at status 403.
+                if head.principal().kind() == PrincipalKind::Token {
+                    self.demand_missing_scopes(&mut response, &exchange);
+                }
+                return response;
             }
         }
         let (connection, exchange) = (Arc::clone(connection), Arc::new(exchange));
@@ -292,16 +297,29 @@ impl Endpoint {
         if id_hold.cancellation().is_cancelled() && !connection.cancellation().is_cancelled() {
             return self.collect(connection, ended_stream(), || None).await;
         }
-        let body = self.complete(connection, answer.message, id);
-        let mut response = json(StatusCode::OK, body);
+        self.respond(connection, (StatusCode::OK, answer.message), id, exchange)
+    }
+
+    /// The response with `message`, the answer to request `id` of the fast path.
+    fn respond(
+        &self,
+        connection: &Arc<Connection>,
+        (status, message): (StatusCode, Vec<u8>),
+        id: RequestId,
+        exchange: &Exchange,
+    ) -> Response<Body> {
+        let (responses, connection) = (Arc::clone(&self.responses), Arc::clone(connection));
+        let body = ResponseBody::complete(message.into(), responses, connection, || Some(id));
+        let mut response = json(status, body);
         add_retry_after(&mut response, exchange.retry_after());
         response
     }
 
-    /// A complete body with `message`, the answer to request `id`.
-    fn complete(&self, connection: &Arc<Connection>, message: Vec<u8>, id: RequestId) -> Body {
-        let (responses, connection) = (Arc::clone(&self.responses), Arc::clone(connection));
-        ResponseBody::complete(message.into(), responses, connection, || Some(id))
+    /// Demands the scopes that the request of `exchange` was refused for, if it was.
+    fn demand_missing_scopes(&self, response: &mut Response<Body>, exchange: &Exchange) {
+        if let Some(scopes) = exchange.missing_scopes() {
+            self.door.demand_scopes(response, scopes);
+        }
     }
 
     /// Answers a request of the fast path that belongs to no session.
@@ -313,12 +331,8 @@ impl Endpoint {
     ) -> Response<Body> {
         let id = request.id().clone();
         let answer = self.handler.answer(request, self.detached.peer(), exchange, connection.cancellation()).await;
-        let body = self.complete(connection, answer.message, id);
-        let mut response = json(fast_path::status(answer.error), body);
-        if let Some(scopes) = exchange.missing_scopes() {
-            self.door.demand_scopes(&mut response, scopes);
-        }
-        add_retry_after(&mut response, exchange.retry_after());
+        let mut response = self.respond(connection, (fast_path::status(answer.error), answer.message), id, exchange);
+        self.demand_missing_scopes(&mut response, exchange);
         if exchange.is_turned_away() {
             turn_away(&mut response);
         }
@@ -387,8 +401,8 @@ impl Endpoint {
         if !is_stream {
             cancel_on_drop.disarm();
             // In a session, the answer belongs to the session and not to this HTTP request.
-            if let Some(scopes) = exchange.missing_scopes().filter(|_| session_use.is_none()) {
-                self.door.demand_scopes(&mut response, scopes);
+            if session_use.is_none() {
+                self.demand_missing_scopes(&mut response, &exchange);
             }
             add_retry_after(&mut response, exchange.retry_after());
             if exchange.is_turned_away() {

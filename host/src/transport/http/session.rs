@@ -49,7 +49,7 @@ struct KnownSessions {
 /// The number of sessions from which on those that ended are removed.
 const FIRST_TIDY: usize = 64;
 
-/// A session, and the principal that opened it.
+/// A session and its principal: the one that opened it, or the same one with more scopes.
 struct OwnedSession {
     owner: Principal,
     activity: SessionActivity,
@@ -116,14 +116,19 @@ impl SessionUsage {
         known.all.insert(session.into(), OwnedSession { owner, activity, client, touched: now });
     }
 
-    /// Counts a request or stream of a session. `None` if the session is unknown, or belongs to another principal.
+    /// Counts a request or stream of a session. `None` if the session is unknown, or belongs to another principal. A client
+    /// that logged in again for more scopes goes on with its session.
     pub(super) fn begin_use(&self, session: &HeaderValue, principal: &Principal) -> Option<SessionUse> {
         let session: SessionId = session.to_str().ok()?.into();
         let mut known = lock(&self.all);
         let OwnedSession { owner, activity, client, touched } = known.all.get_mut(&session)?;
-        // Also with other groups or scopes it is another principal: what the session holds open was judged for these.
+        // Also with other groups or fewer scopes it is another principal: what the session holds open was judged for these.
         if owner != principal {
-            return None;
+            if !principal.extends(owner) {
+                return None;
+            }
+            *owner = principal.clone();
+            client.upgrade().iter().for_each(|client| client.set_principal(principal));
         }
         (activity.open, activity.is_used) = (activity.open + 1, true);
         let now = Instant::now();

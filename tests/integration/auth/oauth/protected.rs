@@ -106,13 +106,17 @@ uri = "test://"
         Some(Protected { site, server, url, issuer })
     }
 
+    /// A token with these scopes.
+    pub(crate) fn token_with(&self, scopes: &str) -> String {
+        self.issuer.mint(&json!({ "claims": { "scope": scopes } }))
+    }
+
     /// Reads with a token, as a client without a session does.
     pub(crate) fn read(&self, uri: &str, token: &str) -> Response {
         let message = Era::Stateless.message(1, "resources/read", json!({ "uri": uri }));
         let mut headers = self.server.wire(Era::Stateless).headers(&message);
         headers.push(("Authorization", format!("Bearer {token}")));
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        self.server.exchange("POST", "/mcp", &headers, message.to_string().as_bytes())
+        self.server.post(&headers, &message)
     }
 
     /// Reads [`CLOCK`] with a token that must be accepted.

@@ -43,11 +43,6 @@ impl Protected {
         assert_eq!(metadata.status, 200, "{challenge:?}: {}", metadata.text());
         metadata.json()
     }
-
-    /// A token with these scopes.
-    fn token_with(&self, scopes: &str) -> String {
-        self.issuer.mint(&json!({ "claims": { "scope": scopes } }))
-    }
 }
 
 /// "Discovers the protected resource through its path-specific RFC 9728 URL."
