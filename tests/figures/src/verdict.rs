@@ -67,6 +67,9 @@ fn value(record: &Record, group: &str, row: &str) -> Option<Spread> {
 /// The group of the measurements within one process.
 const INSIDE: &str = "one process, 1 KiB text";
 
+/// The group of what a caller of the sandbox waits for, on the wall.
+pub const CALLER_WAIT: &str = "what the caller of the sandbox waits for, 1 KiB text";
+
 /// The group of reads by 16 clients over HTTP.
 pub(crate) const HTTP_16: &str = "HTTP, 1 KiB text, 16 clients";
 
@@ -84,7 +87,7 @@ fn stock(record: &Record) -> Option<Spread> {
     Some(spread(&rounds))
 }
 
-const AIMS: [Aim; 38] = {
+const AIMS: [Aim; 39] = {
     use Bound::{AtLeast, AtMost};
     use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, LIMIT, NATIVE, UNISOLATED};
     const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
@@ -160,6 +163,9 @@ const AIMS: [Aim; 38] = {
         }),
         aim("the same, a 1 ms read of a large body", "x", AtMost(1.05), |r| {
             ratio(r, "limits and records, a read of 1 ms: a large body", "on", "off")
+        }),
+        aim("what the caller of the sandbox waits for with an instance made ahead, 1 KiB", "us", AtMost(4.0), |r| {
+            value(r, CALLER_WAIT, "with a spare instance")
         }),
         aim("100 cached Rust components ready and listed", "ms", AtMost(100.0), |r| {
             value(r, "start, warm cache", "100 components")

@@ -29,6 +29,7 @@ use belljar::telemetry::{LineChain, RecordFormat, Sink};
 use belljar_benches::bare_engine::{BareEngine, Settings};
 use belljar_benches::{Record, Samples, process_cpu, sandbox_options, thread_cpu};
 use belljar_figures::tables;
+use belljar_figures::verdict::CALLER_WAIT;
 use belljar_tests::{Client, Era, Site, Wire};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
@@ -247,7 +248,7 @@ fn waits(record: &mut Record, on: &Runtime, layers: [&BelljarLayers; 2], rounds:
     }
     assert_eq!(layers.map(|layers| layers.sandbox.spare_instances()), [0, 1], "the rows are what their names say");
     for (name, samples) in ["with a new instance", "with a spare instance"].iter().zip(&waits) {
-        record.row("what the caller of the sandbox waits for, 1 KiB text", name, "us on the wall", &samples.0);
+        record.row(CALLER_WAIT, name, "us on the wall", &samples.0);
     }
 }
 
