@@ -117,9 +117,7 @@ impl Server {
     /// The bytes of an HTTP request with `message`, as a client with this transport sends them.
     pub fn request(&self, wire: &Http, message: &Value) -> Vec<u8> {
         let body = message.to_string();
-        let headers = wire.headers(message);
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let head = head(self.address(), "POST", "/mcp", &headers, body.len(), "keep-alive");
+        let head = head(self.address(), "POST", "/mcp", &borrowed(&wire.headers(message)), body.len(), "keep-alive");
         format!("{head}{body}").into_bytes()
     }
 
@@ -140,6 +138,11 @@ impl Server {
         let mut response = read_head(&mut connection).expect("an HTTP answer");
         response.body = read_body(&mut connection, &response).expect("a whole body");
         response
+    }
+
+    /// Posts `message` with `headers` on a new connection, and reads the answer. [`Http::headers`] has the usual ones.
+    pub fn post(&self, headers: &[(&str, String)], message: &Value) -> Response {
+        self.exchange("POST", "/mcp", &borrowed(headers), message.to_string().as_bytes())
     }
 
     /// Sends any bytes on a new connection. Returns all bytes until the server closes, or sends nothing for [`DEADLINE`].
@@ -236,9 +239,7 @@ impl Http {
     /// # Errors
     /// An answer that is not a stream.
     pub fn open(&self, message: &Value) -> Result<Events, Response> {
-        let headers = self.headers(message);
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        Events::open(self.address, "POST", &headers, message.to_string().as_bytes())
+        Events::open(self.address, "POST", &borrowed(&self.headers(message)), message.to_string().as_bytes())
     }
 
     /// The header fields that a well-behaved client of this era sends with `message`.
@@ -268,9 +269,7 @@ impl Http {
     /// one, once.
     fn post(&mut self, message: &Value) -> Response {
         let body = message.to_string();
-        let headers = self.headers(message);
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let head = head(self.address, "POST", "/mcp", &headers, body.len(), "keep-alive");
+        let head = head(self.address, "POST", "/mcp", &borrowed(&self.headers(message)), body.len(), "keep-alive");
         loop {
             let kept = self.connection.is_some();
             let address = self.address;
@@ -389,6 +388,11 @@ pub(crate) fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     stream.set_read_timeout(Some(READ_TIMEOUT)).expect("a positive time");
     stream.set_nodelay(true).expect("a connected socket");
     BufReader::new(stream)
+}
+
+/// The same headers, borrowed.
+fn borrowed<'h>(headers: &'h [(&str, String)]) -> Vec<(&'h str, &'h str)> {
+    headers.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
 /// The head of a request: the request line and the headers. Adds the usual headers except those in `headers`, so that a

@@ -94,13 +94,15 @@ pub fn client_script(path: &str) -> PathBuf {
     repository().join("tests/clients").join(path)
 }
 
-/// `path`, if it is installed. `None` if `BELLJAR_SKIP` lists `family`. Panics if `path` is missing otherwise.
-///
-/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `deploy`, and the names of [`crate::debian`]) that this machine
-/// lacks. `cargo xtask test` sets it with a visible warning, and never in CI.
+/// True if `BELLJAR_SKIP` lists `family`, because this machine lacks it: `landlock`, `python`, `node`, `languages`, `deploy`, or
+/// a name of [`crate::debian`]. `cargo xtask test` sets the variable with a visible warning, and never in CI.
+pub fn lacks(family: &str) -> bool {
+    env::var("BELLJAR_SKIP").unwrap_or_default().split(',').any(|name| name == family)
+}
+
+/// `path`, if it is installed. `None` if this machine [`lacks`] `family`. Panics if `path` is missing otherwise.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
-    let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();
-    if skipped.split(',').any(|name| name == family) {
+    if lacks(family) {
         return None;
     }
     assert!(path.exists(), "{} is missing: `cargo xtask test` installs it", path.display());

@@ -103,6 +103,11 @@ impl Site {
     /// not compile them.
     pub fn compile(place: &Path, stems: &[&str]) {
         fs::remove_dir_all(place).ok();
+        Self::compile_more(place, stems);
+    }
+
+    /// Adds compiled code of these components to `place`.
+    pub fn compile_more(place: &Path, stems: &[&str]) {
         let mut site = Site::new();
         stems.iter().for_each(|stem| site.mount(stem));
         site.share(place);

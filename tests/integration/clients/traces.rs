@@ -147,8 +147,7 @@ fn over_http_the_header_is_a_link_and_the_share_of_requests_is_exact() {
         let wire = server.wire(Era::Stateless);
         let mut headers = wire.headers(message);
         headers.push(("traceparent", format!("00-{}-{}-01", "1".repeat(32), "2".repeat(16))));
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        assert_eq!(server.exchange("POST", "/mcp", &headers, message.to_string().as_bytes()).status, 200);
+        assert_eq!(server.post(&headers, message).status, 200);
     };
     send(&message("01", 1));
     send(&message("00", 2));

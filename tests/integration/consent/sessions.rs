@@ -24,9 +24,7 @@ fn accept(server: &Server, message: &Value) -> (bool, Value) {
     assert_eq!(asked["method"], "elicitation/create", "{asked}");
     let result = json!({ "action": "accept", "content": { "consent": "once" } });
     let reply = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
-    let headers = wire.headers(&reply);
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    assert_eq!(server.exchange("POST", "/mcp", &headers, reply.to_string().as_bytes()).status, 202);
+    assert_eq!(server.post(&wire.headers(&reply), &reply).status, 202);
     (true, stream.next(DEADLINE).expect("an answer")["result"].clone())
 }
 

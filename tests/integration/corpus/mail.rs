@@ -17,7 +17,7 @@ fn messages_agree_with_pythons_email_package() {
     std::fs::create_dir_all(site.path("mail")).unwrap();
     let Some(cases) = cases("mail", &site.path("mail")) else { return };
     site.config(&patient("[mounts.mail]\nfs = { \"/mail\" = \"mail\" }\n"));
-    site.share(&shared("mail"));
+    site.share(shared("mail"));
     let mut client = site.stdio(Era::Stateless);
     judge_all("mail", &cases, |case| {
         let mut rows = Vec::new();

@@ -22,7 +22,7 @@ fn site() -> Option<Site> {
         "[mounts.calendar]\nfs = { \"/calendars\" = \"calendars\" }\nenv = { ZONE = \"Europe/Berlin\" }\n\
          [mounts.bare]\ncomponent = \"calendar.wasm\"\n",
     ));
-    site.share(&shared("calendar"));
+    site.share(shared("calendar"));
     Some(site)
 }
 

@@ -24,7 +24,7 @@ fn site() -> Option<Site> {
     site.mount("mail");
     std::fs::create_dir_all(site.path("mail")).unwrap();
     site.config(&patient("[mounts.mail]\nfs = { \"/mail\" = \"mail\" }\n[mounts.bare]\ncomponent = \"mail.wasm\"\n"));
-    site.share(&shared("mail"));
+    site.share(shared("mail"));
     Some(site)
 }
 

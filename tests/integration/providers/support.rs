@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::support::patient;
 
-/// A site with this provider, mounted under its name with the configuration lines `config`. All tests of the provider
-/// share its compiled code.
+/// A site with this provider, mounted under its name with the configuration lines `config`. All tests share the compiled
+/// code of the provider.
 pub(crate) fn site(provider: &str, config: &str) -> Site {
     let mut site = Site::new();
     site.mount(provider);
     site.config(&format!("audit = \"audit.jsonl\"\n{}", patient(&format!("[mounts.{provider}]\n{config}\n"))));
-    site.share(&shared(provider));
+    site.share(shared(provider));
     site
 }
 
@@ -27,13 +27,13 @@ pub(crate) fn over_data(provider: &str, more: &str) -> Site {
     site
 }
 
-/// The directory with the compiled code of a provider, made once for all tests of a run.
-pub(crate) fn shared(provider: &str) -> PathBuf {
-    static ONCE: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("providers-{provider}"));
-    let mut compiled = ONCE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+/// The directory with compiled code that all tests share. It has the code of this provider: the first call compiles it.
+pub(crate) fn shared(provider: &str) -> &'static Path {
+    static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let shared = crate::support::shared();
+    let mut compiled = COMPILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if !compiled.iter().any(|name| name == provider) {
-        Site::compile(&shared, &[provider]);
+        Site::compile_more(shared, &[provider]);
         compiled.push(provider.to_owned());
     }
     shared
@@ -41,8 +41,7 @@ pub(crate) fn shared(provider: &str) -> PathBuf {
 
 /// True if this machine lacks the tools that build the component. `cargo xtask test` reports this.
 pub(crate) fn lacks_build_tools() -> bool {
-    let skipped = std::env::var("BELLJAR_SKIP").unwrap_or_default();
-    skipped.split(',').any(|family| family == "languages")
+    places::lacks("languages")
 }
 
 /// Copies the fixtures of a provider into `data`.

@@ -261,7 +261,7 @@ fn json_keeps_the_numbers_of_the_file() {
 fn without_its_grant_the_error_names_the_grant() {
     let mut bare = Site::new();
     bare.mount("tables");
-    bare.share(&shared("tables"));
+    bare.share(shared("tables"));
     let mut client = bare.stdio(Era::Stateless);
     let message = client.read(&format!("{BASE}a.csv")).expect_err("no grant").to_string();
     assert!(message.contains("no directory was granted"), "{message}");

@@ -195,11 +195,10 @@ fn begin_endless(server: &Server, client: &mut Client<Http>, id: u64) -> TcpStre
         json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params })
     };
     let headers = client.wire().headers(&read("ok"));
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     wait_until("a request in flight", || {
         let stream = server.begin(client.wire(), &read("sleep/500000"));
         // If this comes first, the other one is refused.
-        let answer = server.exchange("POST", "/mcp", &headers, read("ok").to_string().as_bytes());
+        let answer = server.post(&headers, &read("ok"));
         if answer.text().contains("is in flight already") { Ok(stream) } else { Err(answer.text()) }
     })
 }
@@ -247,10 +246,9 @@ fn a_session_that_ended_answers_nothing_beside_a_request_in_flight() {
     await_mount(&mut client);
     let _stream = begin_endless(&server, &mut client, 4000);
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/templates/list", "params": {} });
-    let headers = client.wire().headers(&list);
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let ask = || server.exchange("POST", "/mcp", &headers, list.to_string().as_bytes()).status;
+    let (headers, session) = (client.wire().headers(&list), client.wire().session().unwrap().to_owned());
+    let ask = || server.post(&headers, &list).status;
     assert_eq!(ask(), 200);
-    server.exchange("DELETE", "/mcp", &headers, b"");
+    server.exchange("DELETE", "/mcp", &[("Mcp-Session-Id", &session)], b"");
     assert_eq!(ask(), 404);
 }

@@ -18,17 +18,16 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use belljar_tests::{Client, Http, Server, Site};
+use belljar_tests::{Client, Http, Server, Site, places};
 
 use crate::support::{empty, shared, workers};
 
 /// The build whose workers can be taken over. `None` if this run of the tests has none.
 fn unguarded() -> Option<PathBuf> {
     let named = std::env::var_os("BELLJAR_TEST_UNGUARDED").map(PathBuf::from);
-    let skipped = std::env::var("BELLJAR_SKIP").unwrap_or_default();
     let why = match named {
         None => "BELLJAR_TEST_UNGUARDED does not name a build with the feature \"unguarded\"",
-        Some(_) if skipped.split(',').any(|family| family == "landlock") => "BELLJAR_SKIP has \"landlock\"",
+        Some(_) if places::lacks("landlock") => "BELLJAR_SKIP has \"landlock\"",
         Some(_) => return named,
     };
     #[expect(clippy::print_stderr, reason = "a skipped test must be visible in the output")]

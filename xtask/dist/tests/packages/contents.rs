@@ -201,7 +201,7 @@ fn the_entry_for_the_registry_names_packages_that_name_it() {
     assert_eq!(json(&npm.path().join("package/package.json"))["mcpName"], entry["name"]);
     let mut unzip = Command::new("python3");
     unzip.args(["-m", "zipfile", "--extract"]).arg(package("belljar-", ".whl")).arg(npm.path());
-    if !crate::common::lacks("python") {
+    if !places::lacks("python") {
         assert!(output(&mut unzip).status.success());
         let metadata = npm.path().join(format!("belljar-{VERSION}.dist-info/METADATA"));
         assert!(fs::read_to_string(metadata).unwrap().contains(&format!("mcp-name: {NAMESPACE}/belljar")));

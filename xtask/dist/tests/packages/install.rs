@@ -11,7 +11,7 @@ use belljar_tests::{Client, Era, Process, places};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{VERSION, lacks, output, run};
+use crate::common::{VERSION, output, run};
 use crate::support::{COMPILED, Person, package, unpack_file};
 
 /// The files of an installed tree that each package for a system has.
@@ -102,7 +102,7 @@ fn a_large_provider_starts_without_compiling_unless_others_can_write_its_code() 
 
 #[test]
 fn a_bundle_asks_for_directories_and_serves_them() {
-    if lacks("node") {
+    if places::lacks("node") {
         return;
     }
     let bundle = package(&format!("belljar-{VERSION}-"), ".mcpb");
@@ -174,7 +174,7 @@ fn is_installed(program: &str) -> bool {
 
 #[test]
 fn pip_installs_the_wheel() {
-    if lacks("python") {
+    if places::lacks("python") {
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn node() -> PathBuf {
 
 #[test]
 fn npm_installs_the_launcher_and_the_program() {
-    if lacks("node") {
+    if places::lacks("node") {
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -253,7 +253,7 @@ fn assert_signals_are_forwarded(person: &Person) {
 
 #[test]
 fn the_launcher_names_what_is_missing() {
-    if lacks("node") {
+    if places::lacks("node") {
         return;
     }
     let place = unpack_file(&package(&format!("belljar-{VERSION}"), ".tgz"));

@@ -7,7 +7,7 @@ use std::process::Command;
 use belljar_tests::places;
 use serde_json::Value;
 
-use crate::common::{REPOSITORY, VERSION, lacks, run};
+use crate::common::{REPOSITORY, VERSION, run};
 use crate::support::{directory, pack, package, packed, unpack};
 
 /// The packages, with the path of the interface and of the licence in each. The module for Go and the wheel are zip files.
@@ -39,7 +39,7 @@ const PACKAGES: [(&str, &str, &str); 7] = [
 
 #[test]
 fn a_second_run_makes_the_same_bytes() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let again = pack(&directory("two"));
@@ -52,7 +52,7 @@ fn a_second_run_makes_the_same_bytes() {
 
 #[test]
 fn each_package_has_the_interface_and_the_licence() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let read = |path: &str| fs::read_to_string(places::repository().join(path)).unwrap();
@@ -74,7 +74,7 @@ fn each_package_has_the_interface_and_the_licence() {
 
 #[test]
 fn the_manifests_are_those_of_published_packages() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let place = tempfile::tempdir().unwrap();

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use belljar_tests::places;
 
-use crate::common::{VERSION, lacks, run};
+use crate::common::{VERSION, run};
 use crate::component::assert_provider;
 use crate::support::{Project, command, package, path, unpack};
 
 #[test]
 fn cargo_builds_with_the_crate() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let project = Project::without_sdk("rust", &["belljar-guest", "wit"]);
@@ -42,7 +42,7 @@ fn npm(project: &Project) {
 
 #[test]
 fn npm_installs_the_package_for_javascript() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     npm(&Project::without_sdk("javascript", &["belljar-guest", "wit/deps"]));
@@ -50,7 +50,7 @@ fn npm_installs_the_package_for_javascript() {
 
 #[test]
 fn npm_installs_the_package_for_typescript() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let project = Project::without_sdk("typescript", &["belljar-guest", "wit/deps"]);
@@ -70,7 +70,7 @@ fn environment(project: &Project, wheel: &Path) -> PathBuf {
 
 #[test]
 fn pip_installs_the_wheel() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let project = Project::without_sdk("python", &["belljar_guest", "wit"]);
@@ -91,7 +91,7 @@ fn pip_installs_the_wheel() {
 
 #[test]
 fn the_source_distribution_makes_the_same_modules() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn the_source_distribution_makes_the_same_modules() {
 
 #[test]
 fn go_takes_the_module_from_the_unpacked_proxy() {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let project = Project::without_sdk("go", &["belljar", "adapter", "wit"]);
@@ -155,7 +155,7 @@ fn go_takes_the_module_from_the_unpacked_proxy() {
 
 /// Unpacks an archive in a new directory, and builds the example. Then runs make with each of `more`.
 fn example(language: &str, more: &[&str]) {
-    if lacks("languages") {
+    if places::lacks("languages") {
         return;
     }
     let place = tempfile::tempdir().unwrap();
