@@ -358,6 +358,7 @@ impl Endpoint {
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"application/json"));
         // rmcp checks that the header names the method of the body.
+        let ends_session = parts.method == Method::DELETE;
         let is_method = |name: &str| parts.headers.get(&names::METHOD).is_some_and(|method| method == name);
         let (listens, calls) = (is_method("subscriptions/listen"), is_method("tools/call"));
         let stays_open = listens || parts.method == Method::GET;
@@ -398,6 +399,10 @@ impl Endpoint {
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
         let mut response = response.map(Body::new);
+        // rmcp answers 202. The SDK for Python takes any other success than 200 and 204 for a failure.
+        if ends_session && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
         if !is_stream {
             cancel_on_drop.disarm();
             // In a session, the answer belongs to the session and not to this HTTP request.

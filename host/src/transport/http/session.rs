@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, Request, header};
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::SessionId;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionHandle, LocalSessionManager};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -33,8 +33,8 @@ const END_TIME: Duration = Duration::from_secs(1);
 /// others out. The client of an evicted session gets status 404, and opens another session.
 pub(super) struct SessionUsage {
     all: Sessions,
-    /// rmcp gets a request of a session if it got none for this time: it ends the sessions that it hears nothing of.
-    touch: Duration,
+    /// rmcp ends the sessions that it hears nothing of. It is told of each that is used, at most once in this time.
+    told_every: Duration,
 }
 
 type Sessions = Arc<Mutex<KnownSessions>>;
@@ -54,8 +54,8 @@ struct OwnedSession {
     owner: Principal,
     activity: SessionActivity,
     client: Weak<SessionClient>,
-    /// When rmcp got its last request, as far as it is known.
-    touched: Instant,
+    /// When rmcp was told last that the session is used.
+    told: Instant,
 }
 
 /// The use of one session. The least value is evicted first.
@@ -75,8 +75,8 @@ pub(super) struct SessionUse {
     session: SessionId,
     /// The client. `None` if the session ended.
     client: Option<Arc<SessionClient>>,
-    /// True if rmcp must get the request.
-    is_touch: bool,
+    /// True if rmcp must be told that the session is used.
+    must_tell: bool,
 }
 
 impl SessionUse {
@@ -87,9 +87,23 @@ impl SessionUse {
 
     /// The client, if the fast path may answer its request. `manager` has the sessions that did not end.
     pub(super) async fn client(&self, manager: &LocalSessionManager) -> Option<&SessionClient> {
-        let client = self.client.as_deref().filter(|_| !self.is_touch)?;
-        manager.sessions.read().await.contains_key(&self.session).then_some(client)
+        let client = self.client.as_deref()?;
+        let sessions = manager.sessions.read().await;
+        let session = sessions.get(&self.session)?;
+        if self.must_tell {
+            tell_of_use(session.clone());
+        }
+        Some(client)
     }
+}
+
+/// Restarts the time after which rmcp ends `session`. Any event does that, and this one does nothing else: rmcp counts its
+/// streams from zero, so none has this number.
+fn tell_of_use(session: LocalSessionHandle) {
+    tokio::spawn(async move {
+        let told = session.close_request_wise_channel(u64::MAX).await;
+        tracing::debug!("told rmcp that a session is used: {told:?}");
+    });
 }
 
 fn lock(all: &Mutex<KnownSessions>) -> MutexGuard<'_, KnownSessions> {
@@ -100,7 +114,7 @@ impl SessionUsage {
     /// For sessions that end when they are idle for `idle`.
     pub(super) fn new(idle: Duration) -> Self {
         let all = KnownSessions { all: HashMap::new(), tidy_at: FIRST_TIDY };
-        Self { all: Arc::new(Mutex::new(all)), touch: idle / 4 }
+        Self { all: Arc::new(Mutex::new(all)), told_every: idle / 4 }
     }
 
     /// Adds a new session, which `owner` opened as `client`.
@@ -113,7 +127,7 @@ impl SessionUsage {
             known.all.retain(|_, session| session.client.strong_count() > 0);
             known.tidy_at = FIRST_TIDY.max(known.all.len() * 2);
         }
-        known.all.insert(session.into(), OwnedSession { owner, activity, client, touched: now });
+        known.all.insert(session.into(), OwnedSession { owner, activity, client, told: now });
     }
 
     /// Counts a request or stream of a session. `None` if the session is unknown, or belongs to another principal. A client
@@ -121,7 +135,7 @@ impl SessionUsage {
     pub(super) fn begin_use(&self, session: &HeaderValue, principal: &Principal) -> Option<SessionUse> {
         let session: SessionId = session.to_str().ok()?.into();
         let mut known = lock(&self.all);
-        let OwnedSession { owner, activity, client, touched } = known.all.get_mut(&session)?;
+        let OwnedSession { owner, activity, client, told } = known.all.get_mut(&session)?;
         // Also with other groups or fewer scopes it is another principal: what the session holds open was judged for these.
         if owner != principal {
             if !principal.extends(owner) {
@@ -132,11 +146,11 @@ impl SessionUsage {
         }
         (activity.open, activity.is_used) = (activity.open + 1, true);
         let now = Instant::now();
-        let is_touch = now.saturating_duration_since(*touched) >= self.touch;
-        if is_touch {
-            *touched = now;
+        let must_tell = now.saturating_duration_since(*told) >= self.told_every;
+        if must_tell {
+            *told = now;
         }
-        Some(SessionUse { all: Arc::clone(&self.all), session, client: client.upgrade(), is_touch })
+        Some(SessionUse { all: Arc::clone(&self.all), session, client: client.upgrade(), must_tell })
     }
 
     /// Evicts sessions of `manager` until there are fewer than `most`.
