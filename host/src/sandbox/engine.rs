@@ -89,6 +89,11 @@ pub(super) fn host(calls: u32) -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
+/// The least size of the memories of [`host`], in bytes: each has the addresses of 32 bits.
+pub(super) fn pool_size(calls: u32) -> usize {
+    (calls.saturating_mul(MEMORIES) as usize) << 32
+}
+
 /// The processors that code is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processors {

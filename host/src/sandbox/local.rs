@@ -11,6 +11,7 @@ use wasmtime::component::Linker;
 use super::compile::{self, CodeCacheConfig, CompiledCode, Compiler, NotCompiled};
 use super::component_code::ComponentCode;
 use super::error::{LoadError, SandboxError};
+use super::huge_pages::PoolMemory;
 use super::loaded_mount::{LoadedMount, MountRecord, MountRecords};
 use super::mount_id::MountId;
 use super::principal_cache::PrincipalCache;
@@ -59,6 +60,7 @@ pub enum Place<'a> {
 /// The sandbox of a process.
 pub struct Sandbox {
     engine: Engine,
+    pool: PoolMemory,
     linker: Linker<store_data::StoreData>,
     runner: call_runner::CallRunner,
     pub(super) ticker: engine::Ticker,
@@ -106,6 +108,7 @@ impl Sandbox {
     /// If the machine lacks a resource that the engine needs (address space, a thread).
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let engine = engine::host(options.calls).map_err(SandboxError::Engine)?;
+        let pool = PoolMemory::find(engine::pool_size(options.calls));
         let linker = link::linker(&engine).map_err(SandboxError::Linker)?;
         let spares = Arc::new(Spares::new(&engine, options.calls).map_err(SandboxError::Grants)?);
         let weak = Arc::downgrade(&spares);
@@ -116,6 +119,7 @@ impl Sandbox {
         let workers = options.workers.map(|settings| Workers::new(settings, options.calls, cache.as_ref()));
         Ok(Self {
             engine,
+            pool,
             linker,
             runner,
             ticker,
@@ -392,7 +396,9 @@ impl Sandbox {
             call_progress.thread.assign();
             let call =
                 async move || call::run(called, (&mut spec, &extras), &permit, &call_progress, &call_record).await;
-            return call_runner::dedicated_thread::run(&name, end, call).await;
+            let mut outcome = call_runner::dedicated_thread::run(&name, end, call).await;
+            outcome.result.iter_mut().for_each(|reply| self.pool.note_answer(reply));
+            return outcome;
         }
         let is_quick = permit.is_quick();
         let call_permit = Arc::clone(&permit);
@@ -408,6 +414,7 @@ impl Sandbox {
             call::run(called, (&mut spec, &extras), &permit, &call_progress, &call_record).await
         });
         let mut outcome = self.runner.run(call, is_quick, progress, end, dedicated).await;
+        outcome.result.iter_mut().for_each(|reply| self.pool.note_answer(reply));
         if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {
             // The call was stopped from outside. The runner knows neither its usage nor which text may be shown.
             interfaces::redact_error(error, mount.grants.redactor());

@@ -40,6 +40,7 @@ use super::{directories, log, record, record_file, shipped};
 use crate::catalog::loader::LandlockScope;
 use crate::config::{Audit, Config, Wall};
 use crate::grants::system::drop_capabilities;
+use crate::sandbox::allow_huge_pages;
 use filter::{FilterError, Sockets};
 
 /// Restrictions that older kernels lack, each with the first Landlock ABI that has it. Linux 6.12 has all of them.
@@ -183,6 +184,7 @@ type AllowedPaths = Vec<(PathBuf, BitFlags<AccessFs>)>;
 pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Result<RaisedWall, WallError> {
     let threads = std::thread::available_parallelism().ok();
     drop_privileges();
+    allow_huge_pages();
     // Only a grant `system` makes belljar read about other processes.
     if !kernel_paths(config).is_empty()
         && let Err(error) = drop_capabilities()
@@ -220,6 +222,7 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
 pub(crate) fn raise_for_program() -> RaisedWall {
     let threads = std::thread::available_parallelism().ok();
     drop_privileges();
+    allow_huge_pages();
     let (mut pinned, alone) = (Vec::new(), is_single_threaded());
     let status = match enforce(&program_paths(), &[], &mut pinned) {
         Ok(status) => status_of(&status, alone),

@@ -9,6 +9,7 @@ mod line_output;
 mod line_transport;
 mod pending;
 mod serve;
+mod standard_streams;
 
 pub use line_transport::LineTransport;
 pub use serve::{serve, serve_on};

@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::dispatch::Dispatcher;
 use super::line_transport::LineTransport;
+use super::standard_streams::standard_streams;
 use crate::mcp::Handler;
 use crate::mcp::outbox::Outbox;
 use crate::mcp::subscriptions::SubscribeGate;
@@ -24,7 +25,7 @@ const DRAIN_AFTER_INPUT: Duration = Duration::from_millis(1200);
 /// # Errors
 /// The first message does not open a connection, or the streams fail.
 pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-    serve_on(handler, rmcp::transport::io::stdio_pipes(), stop).await
+    serve_on(handler, standard_streams(), stop).await
 }
 
 /// As [`serve`], over any pair of streams.
