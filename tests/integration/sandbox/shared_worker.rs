@@ -73,6 +73,45 @@ fn large_bodies_come_through_memory_that_is_given_back() {
     assert!(client.close().status.success());
 }
 
+/// True if a process has asked for huge pages.
+fn asks_for_huge_pages(process: u32) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/smaps")).unwrap();
+    // proc_pid_smaps(5): "hg" is the advice.
+    maps.lines().any(|line| line.starts_with("VmFlags:") && line.split_whitespace().any(|flag| flag == "hg"))
+}
+
+/// True if this kernel can forbid huge pages for memory that does not ask for them: Linux 6.18 can, and an older one that
+/// is set up so.
+fn has_huge_pages() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|sign: char| !sign.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap());
+    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let is_new = (numbers.next(), numbers.next()) >= (Some(6), Some(18));
+    modes.is_ok_and(|modes| is_new || modes.contains("[madvise]"))
+}
+
+#[test]
+fn only_a_process_with_large_answers_asks_for_huge_pages() {
+    let mount = |name| format!("[mounts.{name}]\ncomponent = \"sized.wasm\"\nisolation = \"mount\"\n");
+    let site = site(&[mount("large"), mount("small"), "[limits]\nresult = \"8MiB\"\n".to_owned()].concat());
+    site.mount_as("guest_sized", "sized.wasm");
+    let mut client = serve(&site);
+    let mut worker = |mount: &str| {
+        let before = workers(&mut client);
+        assert_eq!(client.text(&format!("belljar://{mount}/text/1024")).len(), 1024);
+        workers(&mut client).into_iter().find(|worker| !before.contains(worker)).expect("a worker of its own")
+    };
+    let (large, small) = (worker("large"), worker("small"));
+    assert!(!asks_for_huge_pages(large) && !asks_for_huge_pages(small), "each for a small answer");
+    for _ in 0..2 {
+        let text = client.text("belljar://large/text/4194304");
+        assert!(text.len() == 4 << 20 && text.bytes().all(|byte| byte == b'x'));
+    }
+    assert_eq!(asks_for_huge_pages(large), has_huge_pages(), "after a large answer");
+    assert!(!asks_for_huge_pages(small), "another process");
+    assert!(client.close().status.success());
+}
+
 #[test]
 fn a_mount_that_is_removed_leaves_the_process() {
     let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n");

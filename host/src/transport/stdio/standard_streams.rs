@@ -19,8 +19,9 @@ use tokio::net::unix::pipe;
 /// Bytes that a pipe of Linux takes until its reader takes some (pipe(7)).
 const PIPE: usize = 64 << 10;
 
-/// The same for output with long answers. Linux lets each user have 64 such pipes.
-const LARGE_PIPE: usize = 1 << 20;
+/// The same for output with long answers. More does not help: the bytes leave the caches. Linux lets each user have 256
+/// such pipes.
+const LARGE_PIPE: usize = 256 << 10;
 
 /// Standard input.
 pub(super) enum Input {
@@ -71,7 +72,11 @@ fn socket(file: BorrowedFd<'_>, interest: Interest) -> io::Result<AsyncFd<OwnedF
     if !is_socket || sockopt::socket_type(file)? != SocketType::STREAM {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    AsyncFd::with_interest(file.try_clone_to_owned()?, interest)
+    let file = file.try_clone_to_owned()?;
+    #[expect(unsafe_code, reason = "the runtime watches a descriptor by its number")]
+    // SAFETY: an `OwnedFd` is open for as long as it lives, and always has the same number.
+    let watched = unsafe { AsyncFd::register_with_interest(file, interest) };
+    Ok(watched?)
 }
 
 /// A pipe to the client.
