@@ -19,6 +19,7 @@ mod file_follower;
 pub(crate) mod files;
 pub(crate) mod front_door;
 pub(crate) mod fuel_comparison;
+mod huge_pages;
 pub(crate) mod inherited;
 pub(crate) mod invocation;
 mod key_follower;

@@ -5,11 +5,12 @@
 //! a guest gives it the first large answer, and the worker processes of other mounts never do.
 
 use std::ffi::c_void;
-use std::fs::File;
-use std::io::Read as _;
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, Once, PoisonError};
 
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, read};
 use rustix::mm::{Advice, madvise};
 
 use crate::interfaces::Reply;
@@ -18,39 +19,11 @@ use crate::interfaces::Reply;
 const LARGE: usize = 2 << 20;
 
 /// The kernel's list of the memory of this process, until it is read.
-static MEMORY_MAP: Mutex<Option<File>> = Mutex::new(None);
+static MEMORY_MAP: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Allows huge pages for memory that asks for them, if the kernel has any. Must come before the wall of this process, and
-/// before its sandbox. The allocator of this program forbids them for all of the process: nothing else of it needs them.
-pub fn allow_huge_pages() {
-    if is_allowed_by_kernel() {
-        *MEMORY_MAP.lock().unwrap_or_else(PoisonError::into_inner) = open("/proc/self/maps");
-    }
-}
-
-fn is_allowed_by_kernel() -> bool {
-    /// Linux 6.18: forbid them for memory that does not ask for them.
-    const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
-    if forbid(1, EXCEPT_ADVISED) {
-        return true;
-    }
-    let mut modes = String::new();
-    let read = open("/sys/kernel/mm/transparent_hugepage/enabled").map(|mut file| file.read_to_string(&mut modes));
-    // An older kernel that gives them to all memory would give them to the allocator, too.
-    read.is_some() && modes.contains("[madvise]") && forbid(0, 0)
-}
-
-/// Sets whether huge pages are forbidden for this process. True if the kernel does so.
-fn forbid(is_forbidden: libc::c_ulong, flags: libc::c_ulong) -> bool {
-    #[expect(unsafe_code, reason = "the crate rustix does not know the flag")]
-    // SAFETY: the call reads and writes no memory of this process.
-    let result = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_forbidden, flags, 0, 0) };
-    result == 0
-}
-
-fn open(path: &str) -> Option<File> {
-    #[expect(clippy::disallowed_methods, reason = "a file of the kernel")]
-    File::open(path).ok()
+/// Lets the next sandbox ask for huge pages. `memory_map`: `/proc/self/maps`, in which it finds the memories of its guests.
+pub fn allow_huge_pages(memory_map: OwnedFd) {
+    *MEMORY_MAP.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory_map);
 }
 
 /// The memory of the engine's pool.
@@ -64,12 +37,9 @@ impl PoolMemory {
     /// Finds the memory of a new pool, which has `size` bytes or more. No other memory of this process is as large.
     pub(super) fn find(size: usize) -> Self {
         let map = MEMORY_MAP.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let addresses = map.and_then(|mut map| {
-            let mut lines = String::new();
-            map.read_to_string(&mut lines).ok()?;
-            lines.lines().filter_map(reserved).find(|addresses| addresses.len() >= size)
-        });
-        Self { addresses, has_asked: Once::new() }
+        let lines = map.and_then(|map| read_all(&map).ok()).unwrap_or_default();
+        let mut reserved = lines.split(|byte| *byte == b'\n').filter_map(reserved);
+        Self { addresses: reserved.find(|addresses| addresses.len() >= size), has_asked: Once::new() }
     }
 
     /// Asks for huge pages if a guest gave a large answer.
@@ -87,10 +57,37 @@ impl PoolMemory {
     }
 }
 
+/// The bytes of a file.
+fn read_all(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    let mut all = Vec::new();
+    loop {
+        all.reserve(64 << 10);
+        match read(file, spare_capacity(&mut all)) {
+            Ok(0) => return Ok(all),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// The addresses of a line of `/proc/self/maps`, if no access to them is allowed yet: proc_pid_maps(5).
-fn reserved(line: &str) -> Option<Range<usize>> {
-    let (addresses, rest) = line.split_once(' ')?;
+fn reserved(line: &[u8]) -> Option<Range<usize>> {
+    let (addresses, rest) = std::str::from_utf8(line).ok()?.split_once(' ')?;
     let (start, end) = addresses.split_once('-')?;
     let number = |text| usize::from_str_radix(text, 16).ok();
     rest.starts_with("---p").then_some(number(start)?..number(end)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_memory_that_nobody_may_access_is_found() {
+        let line = b"7d1e3e000000-7f2240000000 ---p 00000000 00:00 0 ";
+        assert_eq!(reserved(line), Some(0x7d1e_3e00_0000..0x7f22_4000_0000));
+        for other in ["7d1e3e000000-7f2240000000 rw-p 00000000 00:00 0", "", "stack", "x-y ---p 0 0 0"] {
+            assert_eq!(reserved(other.as_bytes()), None, "{other}");
+        }
+    }
 }

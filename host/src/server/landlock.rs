@@ -36,11 +36,10 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use tokio::runtime::Runtime;
 
 use super::keys::Keys;
-use super::{directories, log, record, record_file, shipped};
+use super::{directories, huge_pages, log, record, record_file, shipped};
 use crate::catalog::loader::LandlockScope;
 use crate::config::{Audit, Config, Wall};
 use crate::grants::system::drop_capabilities;
-use crate::sandbox::allow_huge_pages;
 use filter::{FilterError, Sockets};
 
 /// Restrictions that older kernels lack, each with the first Landlock ABI that has it. Linux 6.12 has all of them.
@@ -184,7 +183,7 @@ type AllowedPaths = Vec<(PathBuf, BitFlags<AccessFs>)>;
 pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Result<RaisedWall, WallError> {
     let threads = std::thread::available_parallelism().ok();
     drop_privileges();
-    allow_huge_pages();
+    huge_pages::allow();
     // Only a grant `system` makes belljar read about other processes.
     if !kernel_paths(config).is_empty()
         && let Err(error) = drop_capabilities()
@@ -222,7 +221,7 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
 pub(crate) fn raise_for_program() -> RaisedWall {
     let threads = std::thread::available_parallelism().ok();
     drop_privileges();
-    allow_huge_pages();
+    huge_pages::allow();
     let (mut pinned, alone) = (Vec::new(), is_single_threaded());
     let status = match enforce(&program_paths(), &[], &mut pinned) {
         Ok(status) => status_of(&status, alone),

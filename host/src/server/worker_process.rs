@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::open_files;
 use super::worker_wall::{self, WorkerWall};
+use super::{huge_pages, open_files};
 #[cfg(feature = "unguarded")]
 use crate::model::guard;
-use crate::sandbox::{allow_huge_pages, serve_worker};
+use crate::sandbox::serve_worker;
 
 /// The internal verb that the child process runs.
 pub(crate) const VERB: &str = "serve-mount";
@@ -118,7 +118,7 @@ pub(crate) fn child(wall: WorkerWall) -> ExitCode {
     // Ends this process if the process that started it is killed.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     ignore_stop_signals();
-    allow_huge_pages();
+    huge_pages::allow();
     #[cfg(feature = "unguarded")]
     if taken_over().is_some_and(|value| value == "1") {
         crate::sandbox::take_over_worker();

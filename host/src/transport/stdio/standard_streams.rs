@@ -24,25 +24,25 @@ const PIPE: usize = 64 << 10;
 const LARGE_PIPE: usize = 256 << 10;
 
 /// Standard input.
-pub(super) enum Input {
+pub(super) enum StandardInput {
     Pipe(pipe::Receiver),
     Socket(AsyncFd<OwnedFd>),
     Other(tokio::io::Stdin),
 }
 
 /// Standard output.
-pub(super) enum Output {
+pub(super) enum StandardOutput {
     Pipe(OutputPipe),
     Socket(AsyncFd<OwnedFd>),
     Other(tokio::io::Stdout),
 }
 
 /// Both streams of this process. They must belong to a runtime of tokio.
-pub(super) fn standard_streams() -> (Input, Output) {
-    (Input::of(io::stdin().as_fd()), Output::of(io::stdout().as_fd()))
+pub(super) fn standard_streams() -> (StandardInput, StandardOutput) {
+    (StandardInput::of(io::stdin().as_fd()), StandardOutput::of(io::stdout().as_fd()))
 }
 
-impl Input {
+impl StandardInput {
     /// What `file` is, which is standard input.
     fn of(file: BorrowedFd<'_>) -> Self {
         let pipe = pipe::OpenOptions::new().open_receiver(path(file)).map(Self::Pipe);
@@ -51,7 +51,7 @@ impl Input {
     }
 }
 
-impl Output {
+impl StandardOutput {
     /// What `file` is, which is standard output.
     fn of(file: BorrowedFd<'_>) -> Self {
         let pipe = pipe::OpenOptions::new().open_sender(path(file));
@@ -96,7 +96,7 @@ impl OutputPipe {
     }
 }
 
-impl AsyncRead for Input {
+impl AsyncRead for StandardInput {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let socket = match self.get_mut() {
             Self::Pipe(pipe) => return Pin::new(pipe).poll_read(cx, into),
@@ -121,7 +121,7 @@ impl AsyncRead for Input {
     }
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for StandardOutput {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let socket = match self.get_mut() {
             Self::Pipe(output) => {
@@ -176,8 +176,8 @@ mod tests {
     #[tokio::test]
     async fn a_slow_client_gets_everything_through_a_socket() {
         let (own, mut client) = UnixStream::pair().unwrap();
-        let mut output = Output::of(own.as_fd());
-        assert!(matches!(output, Output::Socket(_)));
+        let mut output = StandardOutput::of(own.as_fd());
+        assert!(matches!(output, StandardOutput::Socket(_)));
         let sent: Vec<u8> = (0..LONG).map(|n| n.to_le_bytes()[1]).collect();
         let expected = sent.clone();
         let reader = tokio::task::spawn_blocking(move || {
@@ -195,8 +195,8 @@ mod tests {
     #[tokio::test]
     async fn a_socket_is_read_up_to_its_end() {
         let (own, mut client) = UnixStream::pair().unwrap();
-        let mut input = Input::of(own.as_fd());
-        assert!(matches!(input, Input::Socket(_)));
+        let mut input = StandardInput::of(own.as_fd());
+        assert!(matches!(input, StandardInput::Socket(_)));
         let writer = tokio::task::spawn_blocking(move || {
             client.write_all(&vec![b'x'; LONG]).unwrap();
             client.write_all(b"end").unwrap();
@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn a_pipe_gets_larger_for_a_long_line_and_not_for_a_short_one() {
         let (mut client, own) = io::pipe().unwrap();
-        let mut output = Output::of(own.as_fd());
+        let mut output = StandardOutput::of(own.as_fd());
         output.write_all(&[b'x'; PIPE]).await.unwrap();
         assert_eq!(fcntl_getpipe_size(&own).unwrap(), PIPE);
         let reader = tokio::task::spawn_blocking(move || {
@@ -227,8 +227,8 @@ mod tests {
     #[tokio::test]
     async fn a_pipe_is_read_up_to_its_end() {
         let (own, mut client) = io::pipe().unwrap();
-        let mut input = Input::of(own.as_fd());
-        assert!(matches!(input, Input::Pipe(_)));
+        let mut input = StandardInput::of(own.as_fd());
+        assert!(matches!(input, StandardInput::Pipe(_)));
         client.write_all(b"end").unwrap();
         drop(client);
         let mut all = Vec::new();
@@ -240,7 +240,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_is_left_to_a_thread() {
         let file = tempfile::tempfile().unwrap();
-        assert!(matches!(Input::of(file.as_fd()), Input::Other(_)));
-        assert!(matches!(Output::of(file.as_fd()), Output::Other(_)));
+        assert!(matches!(StandardInput::of(file.as_fd()), StandardInput::Other(_)));
+        assert!(matches!(StandardOutput::of(file.as_fd()), StandardOutput::Other(_)));
     }
 }
