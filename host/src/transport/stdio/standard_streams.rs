@@ -159,6 +159,7 @@ impl AsyncWrite for StandardOutput {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
+    use std::task::Waker;
 
     use rustix::fs::{OFlags, fcntl_getfl};
     use rustix::pipe::fcntl_getpipe_size;
@@ -206,6 +207,26 @@ mod tests {
         writer.await.unwrap();
         assert!(all.len() == LONG + 3 && all.ends_with(b"xend"));
         assert!(blocks(&own), "others expect that the stream blocks");
+    }
+
+    #[tokio::test]
+    async fn a_read_of_an_empty_socket_does_not_hold_the_thread() {
+        let (own, mut client) = UnixStream::pair().unwrap();
+        let mut input = StandardInput::of(own.as_fd());
+        client.write_all(b"x").unwrap();
+        let mut byte = [0];
+        input.read_exact(&mut byte).await.unwrap();
+        // A read that held the thread would end with the client.
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        let closing = std::thread::spawn(move || {
+            let _ = is_done.recv_timeout(std::time::Duration::from_secs(10));
+            drop(client);
+        });
+        let polled =
+            Pin::new(&mut input).poll_read(&mut Context::from_waker(Waker::noop()), &mut ReadBuf::new(&mut byte));
+        assert!(polled.is_pending());
+        drop(done);
+        closing.join().unwrap();
     }
 
     #[tokio::test]
