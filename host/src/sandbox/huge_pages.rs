@@ -49,7 +49,7 @@ impl PoolMemory {
         {
             self.has_asked.call_once(|| {
                 #[expect(unsafe_code, reason = "the advice is for memory that the engine owns")]
-                // SAFETY: the engine keeps this memory as long as the process, and the advice changes no byte of it.
+                // SAFETY: the engine of the same sandbox keeps this memory, and the advice changes no byte of it.
                 let asked = unsafe { madvise(addresses.start as *mut c_void, addresses.len(), Advice::LinuxHugepage) };
                 tracing::debug!("asked for huge pages: {asked:?}");
             });

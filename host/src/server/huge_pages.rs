@@ -33,8 +33,9 @@ fn open_map() -> std::io::Result<File> {
 
 /// Sets whether huge pages are forbidden for this process. True if the kernel does so.
 fn forbid(is_forbidden: libc::c_ulong, flags: libc::c_ulong) -> bool {
+    const UNUSED: libc::c_ulong = 0;
     #[expect(unsafe_code, reason = "the crate rustix does not know the flag")]
     // SAFETY: the call reads and writes no memory of this process.
-    let result = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_forbidden, flags, 0, 0) };
+    let result = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, is_forbidden, flags, UNUSED, UNUSED) };
     result == 0
 }

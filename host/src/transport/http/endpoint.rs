@@ -357,8 +357,8 @@ impl Endpoint {
             .headers
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"application/json"));
-        // rmcp checks that the header names the method of the body.
         let ends_session = parts.method == Method::DELETE;
+        // rmcp checks that the header names the method of the body.
         let is_method = |name: &str| parts.headers.get(&names::METHOD).is_some_and(|method| method == name);
         let (listens, calls) = (is_method("subscriptions/listen"), is_method("tools/call"));
         let stays_open = listens || parts.method == Method::GET;
