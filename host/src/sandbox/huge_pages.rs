@@ -5,12 +5,10 @@
 //! a guest gives it the first large answer, and the worker processes of other mounts never do.
 
 use std::ffi::c_void;
+use std::io::Read;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::{Mutex, Once, PoisonError};
 
-use rustix::buffer::spare_capacity;
-use rustix::io::{Errno, read};
 use rustix::mm::{Advice, madvise};
 
 use crate::interfaces::Reply;
@@ -19,11 +17,11 @@ use crate::interfaces::Reply;
 const LARGE: usize = 2 << 20;
 
 /// The kernel's list of the memory of this process, until it is read.
-static MEMORY_MAP: Mutex<Option<OwnedFd>> = Mutex::new(None);
+static MEMORY_MAP: Mutex<Option<Box<dyn Read + Send>>> = Mutex::new(None);
 
 /// Lets the next sandbox ask for huge pages. `memory_map`: `/proc/self/maps`, in which it finds the memories of its guests.
-pub fn allow_huge_pages(memory_map: OwnedFd) {
-    *MEMORY_MAP.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory_map);
+pub fn allow_huge_pages(memory_map: impl Read + Send + 'static) {
+    *MEMORY_MAP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(memory_map));
 }
 
 /// The memory of the engine's pool.
@@ -37,7 +35,11 @@ impl PoolMemory {
     /// Finds the memory of a new pool, which has `size` bytes or more. No other memory of this process is as large.
     pub(super) fn find(size: usize) -> Self {
         let map = MEMORY_MAP.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let lines = map.and_then(|map| read_all(&map).ok()).unwrap_or_default();
+        let lines = map.and_then(|mut map| {
+            let mut lines = Vec::new();
+            map.read_to_end(&mut lines).ok().map(|_| lines)
+        });
+        let lines = lines.unwrap_or_default();
         let mut reserved = lines.split(|byte| *byte == b'\n').filter_map(reserved);
         Self { addresses: reserved.find(|addresses| addresses.len() >= size), has_asked: Once::new() }
     }
@@ -53,19 +55,6 @@ impl PoolMemory {
                 let asked = unsafe { madvise(addresses.start as *mut c_void, addresses.len(), Advice::LinuxHugepage) };
                 tracing::debug!("asked for huge pages: {asked:?}");
             });
-        }
-    }
-}
-
-/// The bytes of a file.
-fn read_all(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
-    let mut all = Vec::new();
-    loop {
-        all.reserve(64 << 10);
-        match read(file, spare_capacity(&mut all)) {
-            Ok(0) => return Ok(all),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
         }
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn allow() {
     if is_allowed_by_kernel()
         && let Ok(map) = open_map()
     {
-        sandbox::allow_huge_pages(map.into());
+        sandbox::allow_huge_pages(map);
     }
 }
 
