@@ -257,8 +257,16 @@ impl Config {
 
     /// True if any mount may have a worker process.
     pub fn has_workers(&self) -> bool {
-        let all = self.mounts.values().map(|mount| mount.isolation).chain([self.isolation]);
-        all.into_iter().any(Isolation::has_worker)
+        self.isolations().any(Isolation::has_worker)
+    }
+
+    /// True if the calls of any mount may run in belljar's own process.
+    pub fn has_own_guests(&self) -> bool {
+        self.isolations().any(|isolation| !isolation.has_worker())
+    }
+
+    fn isolations(&self) -> impl Iterator<Item = Isolation> {
+        self.mounts.values().map(|mount| mount.isolation).chain([self.isolation])
     }
 
     /// What decides who may do what: the rules and the policies.

@@ -47,6 +47,7 @@ pub mod memory_budget;
 mod mount_state;
 mod operation;
 mod operation_breaker;
+mod processors;
 pub mod progress;
 mod turns;
 
@@ -54,4 +55,5 @@ pub use admit::{Admission, DetachedTurn, Permit, sandbox_capacity};
 pub use caller_quotas::{AnswerQuota, CallerLimits};
 pub use gate::{CallOrigin, Gate};
 pub use operation::Operation;
+pub use processors::processors;
 pub use turns::Recall;

@@ -1,6 +1,6 @@
 //! The wasmtime engine: compilation settings, allocation of instances, and the epoch. Every number has its reason here.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
@@ -169,8 +169,8 @@ pub(super) fn fingerprint(engine: &Engine) -> String {
 /// a request every few milliseconds must not cause it each time.
 const IDLE_TICKS: u32 = 64;
 
-/// Ticks between two wake-ups of a runtime thread.
-const WAKE_TICKS: u32 = 4;
+/// Ticks between two looks at the threads that run calls.
+const LOOK_TICKS: u32 = 2;
 
 /// Ticks between two looks for things to tidy up.
 const TIDY_TICKS: u32 = 256;
@@ -187,14 +187,21 @@ struct TickerState {
     asleep: AtomicBool,
     /// The runtime of the calls.
     runtime: OnceLock<Handle>,
+    /// How often threads of the runtime had waited for events at the last look.
+    waits: AtomicU64,
+    /// What looks at the calls.
+    watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl TickerState {
-    /// Wakes a thread of the runtime, which then polls the network. Otherwise the only thread that polls it may be
-    /// running a call, and one instruction that fills much memory can block it. The other threads sleep until a task is
-    /// ready.
+    /// Wakes a thread of the runtime, which then polls the network, unless a thread has waited for events since the last
+    /// time. Otherwise the only thread that polls it may be running a call, and one instruction that fills much memory
+    /// can block it. The other threads sleep until a task is ready.
     fn wake(&self) {
-        if let Some(runtime) = self.runtime.get() {
+        let Some(runtime) = self.runtime.get() else { return };
+        let threads = runtime.metrics();
+        let waits = (0..threads.num_workers()).map(|thread| threads.worker_park_count(thread)).sum();
+        if self.waits.swap(waits, Ordering::Relaxed) == waits {
             runtime.spawn(std::future::ready(()));
         }
     }
@@ -212,7 +219,8 @@ impl Ticker {
                 drop(engine);
                 idle = if own.running.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
                 ticks = ticks.wrapping_add(1);
-                if idle == 0 && ticks.is_multiple_of(WAKE_TICKS) {
+                if idle == 0 && ticks.is_multiple_of(LOOK_TICKS) {
+                    own.watch.get().iter().for_each(|watch| watch());
                     own.wake();
                 }
                 if ticks.is_multiple_of(TIDY_TICKS) || idle >= IDLE_TICKS {
@@ -249,6 +257,11 @@ impl Ticker {
             self.thread.unpark();
         }
         RunningCall(Arc::clone(&self.shared))
+    }
+
+    /// Calls `watch` every [`LOOK_TICKS`] ticks while calls run. Only the first function is taken.
+    pub(super) fn watch(&self, watch: impl Fn() + Send + Sync + 'static) {
+        let _ = self.shared.watch.set(Box::new(watch));
     }
 
     /// Number of running calls.
@@ -301,6 +314,48 @@ mod tests {
             drop((running, other));
         }
         assert_eq!(ticker.running_calls(), 0);
+    }
+
+    #[test]
+    fn the_ticker_looks_at_calls_while_they_run() {
+        let engine = compiler(Processors::Own).unwrap();
+        let ticker = Ticker::start(&engine, || ()).unwrap();
+        let (look, looks) = std::sync::mpsc::channel();
+        ticker.watch(move || look.send(()).unwrap_or_default());
+        let running = ticker.start_call();
+        looks.recv().unwrap();
+        looks.recv().unwrap();
+        drop(running);
+        while !ticker.shared.asleep.load(Ordering::SeqCst) {
+            std::thread::sleep(TICK);
+        }
+        looks.try_iter().for_each(drop);
+        assert!(looks.recv_timeout(TICK * 2 * IDLE_TICKS).is_err(), "no call runs");
+    }
+
+    /// A runtime of two threads, of which one is kept by a call.
+    #[test]
+    fn a_thread_that_a_call_keeps_does_not_keep_the_events_from_others() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let engine = compiler(Processors::Own).unwrap();
+        let ticker = Ticker::start(&engine, || ()).unwrap();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let (mut client, own) = std::os::unix::net::UnixStream::pair().unwrap();
+        own.set_nonblocking(true).unwrap();
+        let called = async move {
+            let own = tokio::net::UnixStream::from_std(own).unwrap();
+            // Registered before the only thread that is awake stops looking at events.
+            let waiting = tokio::spawn(async move { own.readable().await.unwrap() });
+            tokio::time::sleep(TICK * 10).await;
+            let _running = ticker.start_call();
+            std::io::Write::write_all(&mut client, b"x").unwrap();
+            while !waiting.is_finished() {
+                std::thread::sleep(TICK);
+            }
+            done.send(()).unwrap();
+        };
+        runtime.spawn(called);
+        is_done.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 
     #[test]

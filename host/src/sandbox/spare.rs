@@ -201,9 +201,10 @@ impl Spares {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Counts an ended call that still has its instance. `None` if many wait already, so that this one must not.
+    /// Counts an ended call that still has its instance. `None` if another one has: a second task would wake another
+    /// thread, which costs more than to remove the instance at once.
     pub(super) fn wait_to_tidy(&self) -> Option<Counted> {
-        Counted::new(&self.waiting, self.most)
+        Counted::new(&self.waiting, self.most.min(1))
     }
 
     /// A store with this data, and no instance.

@@ -20,7 +20,6 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +39,7 @@ use super::{directories, huge_pages, log, record, record_file, shipped};
 use crate::catalog::loader::LandlockScope;
 use crate::config::{Audit, Config, Wall};
 use crate::grants::system::drop_capabilities;
+use crate::limits::processors;
 use filter::{FilterError, Sockets};
 
 /// Restrictions that older kernels lack, each with the first Landlock ABI that has it. Linux 6.12 has all of them.
@@ -151,21 +151,22 @@ pub(crate) struct RaisedWall {
     pub(crate) status: WallStatus,
     /// The configured directories and ports that the wall allows; `None` if there is no wall.
     pub(crate) scope: Option<LandlockScope>,
-    /// The number of worker threads. It is read before the wall is raised, because the files with a container's limit
-    /// are hidden afterwards.
-    threads: Option<NonZero<usize>>,
     /// Open handles of procfs files. A Landlock rule names an inode, and procfs keeps the inode only while a handle is
     /// open.
     _pinned: Vec<File>,
 }
 
 impl RaisedWall {
-    /// Creates the runtime that serves requests. Its threads inherit the wall, because they start after it was raised.
+    /// Creates the runtime that serves requests, with a thread for each processor. They inherit the wall, because they start
+    /// after it was raised.
     pub(crate) fn runtime(&self) -> Result<Runtime, WallError> {
+        self.runtime_of(processors())
+    }
+
+    /// The same, with so many threads.
+    pub(crate) fn runtime_of(&self, threads: usize) -> Result<Runtime, WallError> {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        if let Some(threads) = self.threads {
-            runtime.worker_threads(threads.get());
-        }
+        runtime.worker_threads(threads);
         // Blocking tasks are rare, so their threads end soon.
         runtime.thread_keep_alive(Duration::from_secs(1));
         runtime.enable_all().build().map_err(WallError::Threads)
@@ -181,7 +182,7 @@ type AllowedPaths = Vec<(PathBuf, BitFlags<AccessFs>)>;
 /// # Errors
 /// If the configuration requires the complete wall and this system cannot provide it.
 pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Result<RaisedWall, WallError> {
-    let threads = std::thread::available_parallelism().ok();
+    processors();
     drop_privileges();
     huge_pages::allow();
     // Only a grant `system` makes belljar read about other processes.
@@ -214,12 +215,12 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
     let scope =
         status.is_enforced().then(|| LandlockScope { directories: directories(), ports: ports(config), outside: None });
     log::start_writer();
-    Ok(RaisedWall { status, scope, threads, _pinned: pinned })
+    Ok(RaisedWall { status, scope, _pinned: pinned })
 }
 
 /// Raises the wall for a command that needs only the files of this program.
 pub(crate) fn raise_for_program() -> RaisedWall {
-    let threads = std::thread::available_parallelism().ok();
+    processors();
     drop_privileges();
     huge_pages::allow();
     let (mut pinned, alone) = (Vec::new(), is_single_threaded());
@@ -229,7 +230,7 @@ pub(crate) fn raise_for_program() -> RaisedWall {
     };
     let status = status.with_filter(filter::raise(Sockets::None));
     log::start_writer();
-    RaisedWall { status, scope: None, threads, _pinned: pinned }
+    RaisedWall { status, scope: None, _pinned: pinned }
 }
 
 /// Gives up core dumps and new privileges. belljar needs neither, so this also happens with `wall = "off"`.

@@ -34,6 +34,7 @@ use crate::config::{Audit, Config};
 use crate::gateway::Gateway;
 use crate::gateway::consent::ConsentWriter;
 use crate::grants::OutsideOpener;
+use crate::limits::processors;
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
 use crate::policy::{Evidence, authenticate};
@@ -112,7 +113,8 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     let traces = config.trace.clone().zip(config.ambient.network.clone());
     let traces = traces.map(|(trace, network)| Arc::new(TraceExporter::new(trace, network)));
     let audit = traces.iter().fold(audit, |audit, traces| audit.with_tracer(traces.tracer()));
-    let runtime = wall.runtime()?;
+    let is_for_one_client = listener.is_none() && local.is_none();
+    let runtime = wall.runtime_of(threads(is_for_one_client, &config))?;
     let gateway = OnceLock::new();
     let listeners = Listeners { http: listener.map(|listener| (listener, front)), local, admin };
     let sending = traces.clone().map(|traces| runtime.spawn(async move { traces.run().await }));
@@ -130,6 +132,12 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<Exit
     drop(gateway);
     audit.finish(RECORD_TIMEOUT);
     served.map(|()| ExitCode::SUCCESS)
+}
+
+/// How many threads serve requests. One client needs one thread if no guest runs in this process: to wake another one
+/// costs more than what it would do. Long work of the host lets another thread take over (`limits::cpu_timer`).
+fn threads(is_for_one_client: bool, config: &Config) -> usize {
+    if is_for_one_client && !config.has_own_guests() { 1 } else { processors() }
 }
 
 /// Keeps a timer that is always due soon. For a new timer that is due before all others, tokio wakes the thread that

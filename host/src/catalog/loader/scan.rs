@@ -8,7 +8,6 @@ use std::time::SystemTime;
 use std::vec;
 
 use cap_std::fs::Dir;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::spawn_blocking;
 
@@ -17,6 +16,7 @@ use super::plan::LoadPlan;
 use super::source::{ComponentSourceError, ComponentStamp, read_provider};
 use super::state::{CachedCode, ComponentFacts, FileContents, FoundComponent, PlannedFile};
 use crate::config::Config;
+use crate::limits::processors;
 use crate::model::{Digest, MountName};
 use crate::sandbox::Sandbox;
 
@@ -53,8 +53,7 @@ struct Scan {
 ///
 /// `is_first`: no mounts are served yet, so the scan may use all processors.
 pub(super) fn start(source: ScanSource, plans: Vec<LoadPlan>, is_first: bool) -> Receiver<ScannedFile> {
-    let threads =
-        if is_first { Handle::current().metrics().num_workers().min(MAX_THREADS) } else { MAX_PARALLEL_LOADS };
+    let threads = if is_first { processors().min(MAX_THREADS) } else { MAX_PARALLEL_LOADS };
     // The capacity bounds the results, and so the bytes, that wait in memory.
     let (found, all) = channel(threads);
     let files = plans.len();

@@ -313,6 +313,11 @@ impl MessageReader {
         Ok(Some((message, files)))
     }
 
+    /// True if bytes of a further frame were received.
+    pub(in crate::sandbox) fn has_next(&self) -> bool {
+        self.used < self.filled
+    }
+
     /// The length and the number of descriptors of the next frame, whose header has arrived.
     fn header(&self) -> (usize, usize) {
         let mut header = self.buffer.iter().skip(self.used).copied();

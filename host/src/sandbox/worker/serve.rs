@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use futures_util::future::{AbortHandle, Abortable};
 use tokio::net::UnixStream;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::answer_memory::AnswerRoom;
 use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
 use super::message::{MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
+use super::relay::Relay;
 use crate::grants::{CallRecord, Front, FrontRequest, MountGrants, Opening, RecordEntry};
 use crate::interfaces::{Reply, Request};
 use crate::limits::memory_budget::MemoryBudget;
@@ -114,9 +116,17 @@ async fn serve_calls(
         }
     };
     link.sender.send(&ToFront::Ready(wall), Vec::new())?;
+    let received = Arc::new(Received::new(host, Arc::clone(&link), frames, start.threads));
+    let mut tasks = JoinSet::new();
+    for task in 0..received.relay.tasks() {
+        let received = Arc::clone(&received);
+        tasks.spawn(async move { received.run(task).await });
+    }
+    let relay = Arc::clone(&received.relay);
+    received.host.sandbox.ticker.watch(move || relay.watch());
     tokio::select! {
         error = link.sender.run() => Err(error.into()),
-        ended = host.run(&link, frames) => ended,
+        ended = tasks.join_next() => ended.map_or(Ok(()), |ended| ended.map_err(io::Error::other)?),
     }
 }
 
@@ -176,37 +186,6 @@ impl WorkerHost {
         Ok(ServedMount { gate: Gate::new(name.clone(), limits), name, loaded })
     }
 
-    /// Runs calls until the front closes the socket.
-    async fn run(self: &Arc<Self>, link: &Arc<FrontLink>, mut frames: MessageReader) -> Result<(), WorkerEnd> {
-        let running: Arc<Mutex<HashMap<u64, AbortHandle>>> = Arc::default();
-        while let Some((message, files)) = frames.next::<ToWorker>().await? {
-            match message {
-                ToWorker::Load(mount) => self.load(*mount, files),
-                ToWorker::Unload(id) => drop(lock(&self.mounts).remove(&id)),
-                ToWorker::Call(call) => {
-                    let number = call.number;
-                    link.room.free(&call.freed);
-                    let (host, link, all) = (Arc::clone(self), Arc::clone(link), Arc::clone(&running));
-                    // A call that ends on another thread waits until it is in the table.
-                    let mut table = lock(&running);
-                    // Boxed, because tokio copies the future of a task several times.
-                    let task = tokio::spawn(Box::pin(async move {
-                        host.call(*call, &link).await;
-                        lock(&all).remove(&number);
-                    }));
-                    table.insert(number, task.abort_handle());
-                }
-                ToWorker::Cancel(number) => {
-                    if let Some(handle) = lock(&running).remove(&number) {
-                        handle.abort();
-                    }
-                }
-                ToWorker::Stream(id) => link.opened(id, files),
-            }
-        }
-        Ok(())
-    }
-
     async fn call(&self, call: WorkerCall, link: &Arc<FrontLink>) {
         #[cfg(feature = "unguarded")]
         if let Some(attempt) = super::attempts::NamedAttempt::of(&call.spec.request) {
@@ -250,6 +229,66 @@ impl WorkerHost {
         let access =
             access.map_err(|_| ReadError::Internal("a worker process has no access to its mount".to_owned()))?;
         self.admission.admit(access, &mount.gate, CallOrigin::default(), request, Some(by)).await
+    }
+}
+
+/// What the front sends, and the calls that run.
+struct Received {
+    host: Arc<WorkerHost>,
+    link: Arc<FrontLink>,
+    frames: tokio::sync::Mutex<MessageReader>,
+    relay: Arc<Relay>,
+    running: Arc<Mutex<HashMap<u64, AbortHandle>>>,
+}
+
+impl Received {
+    fn new(host: Arc<WorkerHost>, link: Arc<FrontLink>, frames: MessageReader, tasks: usize) -> Self {
+        let (frames, relay) = (tokio::sync::Mutex::new(frames), Arc::new(Relay::new(tasks)));
+        Self { host, link, frames, relay, running: Arc::default() }
+    }
+
+    /// Runs calls until the front closes the socket.
+    async fn run(&self, task: usize) -> Result<(), WorkerEnd> {
+        loop {
+            self.relay.turn(task).await;
+            let mut frames = self.frames.lock().await;
+            let Some((message, files)) = frames.next::<ToWorker>().await? else { return Ok(()) };
+            let has_next = frames.has_next();
+            drop(frames);
+            match message {
+                ToWorker::Load(mount) => self.host.load(*mount, files),
+                ToWorker::Unload(id) => drop(lock(&self.host.mounts).remove(&id)),
+                ToWorker::Call(call) => self.start(task, *call, has_next).await,
+                ToWorker::Cancel(number) => {
+                    if let Some(handle) = lock(&self.running).remove(&number) {
+                        handle.abort();
+                    }
+                }
+                ToWorker::Stream(id) => self.link.opened(id, files),
+            }
+        }
+    }
+
+    /// Starts a call on this task. A call that waits goes on in a task of its own. `has_next`: another message waits.
+    async fn start(&self, task: usize, call: WorkerCall, has_next: bool) {
+        let number = call.number;
+        self.link.room.free(&call.freed);
+        let (host, link, all) = (Arc::clone(&self.host), Arc::clone(&self.link), Arc::clone(&self.running));
+        let (handle, registration) = AbortHandle::new_pair();
+        lock(&self.running).insert(number, handle);
+        // Boxed, because tokio copies the future of a task several times.
+        let mut call = Box::pin(Abortable::new(
+            async move {
+                host.call(call, &link).await;
+                lock(&all).remove(&number);
+            },
+            registration,
+        ));
+        // The next call waits for this one, so the sandbox must know of it.
+        let _next = has_next.then(|| self.host.sandbox.ticker.start_call());
+        if !self.relay.start(task, call.as_mut()).await {
+            tokio::spawn(call);
+        }
     }
 }
 

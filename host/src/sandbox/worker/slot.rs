@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::running::RunningWorker;
 use super::starter::WorkerSettings;
 use crate::grants::MountGrants;
+use crate::limits::processors;
 use crate::model::ReadError;
 use crate::sandbox::mount_id::MountId;
 
@@ -142,7 +142,7 @@ impl WorkerSlot {
         self.pause(deaths).await?;
         let lent = self.grants.as_ref().map(|grants| grants.lend()).unwrap_or_default();
         // Mounts without grants share the worker, and a call of one must not keep the thread from the others.
-        let threads = if self.grants.is_none() { Handle::current().metrics().num_workers() } else { 1 };
+        let threads = if self.grants.is_none() { processors() } else { 1 };
         match RunningWorker::start(&self.settings, self.calls, threads, &self.code, lent).await {
             Ok(worker) => {
                 tracing::debug!(wall = %worker.wall, "the worker process of {} is ready", self.owner);
