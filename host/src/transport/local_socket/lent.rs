@@ -9,13 +9,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use belljar_join::client_answer_id;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketType, recv, recvmsg, sockopt,
+};
 use rustix::pipe::{SpliceFlags, splice};
 use tokio::io::Interest;
 
 /// The longest answer that is written here, in bytes. The kernel writes as much to a pipe in one piece (pipe(7),
-/// `PIPE_BUF`), so no answer is torn if belljar ends meanwhile.
+/// `PIPE_BUF`), so no answer is torn if belljar ends meanwhile. A local socket that is writable has room for more.
 const MAX_ANSWER: usize = 4096;
 
 /// What became of an answer.
@@ -31,7 +34,7 @@ pub(super) enum Written {
 
 /// A lent output, and the pair of sockets for receipts.
 pub(super) struct LentOutput {
-    output: OwnedFd,
+    output: ClientOutput,
     side: UnixStream,
     /// The end of the tray from which bytes are moved to the output, and the other one.
     tray: (OwnedFd, OwnedFd),
@@ -106,9 +109,49 @@ impl FirstLine {
     }
 }
 
-/// True for a pipe. A write to another file may wait: splice(2) waits for a socket, whatever its flags say.
-fn is_pipe(end: &OwnedFd) -> bool {
-    fstat(end).is_ok_and(|meta| FileType::from_raw_mode(meta.st_mode) == FileType::Fifo)
+/// The standard output of a client, to which bytes can be moved without waiting.
+enum ClientOutput {
+    Pipe(OwnedFd),
+    /// A local socket with a stream of bytes. Node gives its child processes such sockets.
+    Socket(OwnedFd),
+}
+
+impl ClientOutput {
+    /// What `file` is. `None` for a file that may make a write wait.
+    fn of(file: OwnedFd) -> Option<Self> {
+        match file_type(&file)? {
+            FileType::Fifo => Some(Self::Pipe(file)),
+            FileType::Socket if is_local_stream(&file) => Some(Self::Socket(file)),
+            _ => None,
+        }
+    }
+
+    /// Moves `bytes` bytes from a pipe to the client. True if it took all of them.
+    fn take(&self, from: &OwnedFd, bytes: usize) -> bool {
+        let to = match self {
+            Self::Pipe(pipe) => pipe,
+            // splice(2) waits for a socket, whatever its flags say. Only belljar writes to this one now.
+            Self::Socket(socket) if is_writable(socket) => socket,
+            Self::Socket(_) => return false,
+        };
+        splice(from, None, to, None, bytes, SpliceFlags::NONBLOCK) == Ok(bytes)
+    }
+}
+
+fn file_type(file: &OwnedFd) -> Option<FileType> {
+    Some(FileType::from_raw_mode(fstat(file).ok()?.st_mode))
+}
+
+fn is_local_stream(socket: &OwnedFd) -> bool {
+    let (domain, kind) = (sockopt::socket_domain(socket), sockopt::socket_type(socket));
+    (domain, kind) == (Ok(AddressFamily::UNIX), Ok(SocketType::STREAM))
+}
+
+/// True if `socket` takes the bytes of an answer now: the kernel calls a local socket writable while three quarters of its
+/// room are free.
+fn is_writable(socket: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&now)) == Ok(1)
 }
 
 /// The ids of the answers in `bytes`, each as a line. `None` if something else is in them.
@@ -128,15 +171,10 @@ impl LentOutput {
         let side = UnixStream::from(side);
         side.set_nonblocking(true).ok()?;
         let is_nonblocking = |end| fcntl_getfl(end).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
+        let is_pipe = |end| file_type(end) == Some(FileType::Fifo);
         let is_tray = [&tray.0, &tray.1].into_iter().all(|end| is_pipe(end) && is_nonblocking(end));
-        (is_tray && is_pipe(&output)).then_some(Self {
-            output,
-            side,
-            tray,
-            receipts: Vec::new(),
-            relayed: 0,
-            passed: 0,
-        })
+        let output = ClientOutput::of(output).filter(|_| is_tray)?;
+        Some(Self { output, side, tray, receipts: Vec::new(), relayed: 0, passed: 0 })
     }
 
     /// Counts bytes that were sent through `belljar-join`.
@@ -156,9 +194,9 @@ impl LentOutput {
         }
         self.receipts.append(&mut receipts);
         self.send_receipts();
-        match splice(&self.tray.0, None, &self.output, None, bytes.len(), SpliceFlags::NONBLOCK) {
-            Ok(moved) if moved == bytes.len() => Written::All,
-            _ => Written::InTray,
+        match self.output.take(&self.tray.0, bytes.len()) {
+            true => Written::All,
+            false => Written::InTray,
         }
     }
 
@@ -192,6 +230,7 @@ impl LentOutput {
 mod tests {
     use std::fs::File;
     use std::io::{Read as _, pipe};
+    use std::os::unix::net::UnixDatagram;
 
     use super::*;
 
@@ -259,7 +298,20 @@ mod tests {
 
     #[test]
     fn what_the_client_does_not_take_is_in_the_tray() {
-        let (mut reader, writer) = pipe().unwrap();
+        let (reader, writer) = pipe().unwrap();
+        fills_the_output(reader, writer);
+        // A write that waited for the client would never end.
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (reader, writer) = UnixStream::pair().unwrap();
+            fills_the_output(reader, writer);
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    }
+
+    /// Writes answers to `writer`, the standard output of a client, until it takes no more.
+    fn fills_the_output(mut reader: impl std::io::Read, writer: impl Into<OwnedFd>) {
         let (mut lent, mut side) = lent(writer);
         let mut count = 0;
         while lent.write(ANSWER) == Written::All {
@@ -296,12 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn only_pipes_are_written() {
-        let (own, other) = UnixStream::pair().unwrap();
-        let file = |file: OwnedFd| LentOutput::new(file, own.try_clone().unwrap().into(), tray()).is_none();
-        assert!(file(tempfile::tempfile().unwrap().into()));
-        assert!(file(File::open("/dev/null").unwrap().into()));
-        assert!(file(other.into()));
+    fn only_pipes_and_local_sockets_are_written() {
+        let (own, _) = UnixStream::pair().unwrap();
+        let is_refused = |file: OwnedFd| LentOutput::new(file, own.try_clone().unwrap().into(), tray()).is_none();
+        assert!(is_refused(tempfile::tempfile().unwrap().into()));
+        assert!(is_refused(File::open("/dev/null").unwrap().into()));
+        assert!(is_refused(UnixDatagram::unbound().unwrap().into()));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(is_refused(std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap().into()));
         // A tray that could wait.
         let (blocking, writer) = pipe().unwrap();
         let (_reader, output) = pipe().unwrap();
