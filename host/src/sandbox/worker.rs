@@ -10,7 +10,7 @@
 //! - [`answer_memory`] is the memory through which large bodies go.
 //! - [`slot`] is the front's side: it starts a worker when a call needs it, and again after it ended.
 //! - [`mount`] sends the calls of a mount there.
-//! - [`serve`] is the worker's side, and [`relay`] has its tasks that receive calls.
+//! - [`serve`] is the worker's side, and [`receiving`] has its tasks that receive calls.
 
 mod answer_memory;
 #[cfg(feature = "unguarded")]
@@ -20,7 +20,7 @@ pub mod fuzzing;
 pub(super) mod message;
 pub(super) mod mount;
 pub(super) mod pending;
-mod relay;
+mod receiving;
 pub(super) mod running;
 pub(super) mod serve;
 pub(super) mod slot;

@@ -7,7 +7,7 @@ use belljar_tests::{Client, Stdio, wait_until};
 use serde_json::json;
 
 use super::workers::{kill, workers};
-use crate::support::{SPINS, WITNESS, await_computing, kind, serve, site, stdout_and_stderr};
+use crate::support::{SPINS, WITNESS, await_computing, kind, serve, site, stdout_and_stderr, threads};
 
 /// The names of the components whose compiled code a process maps, as numbers of the mapped files.
 fn code(process: u32) -> BTreeSet<String> {
@@ -110,6 +110,31 @@ fn only_a_process_with_large_answers_asks_for_huge_pages() {
     assert_eq!(asks_for_huge_pages(large), has_huge_pages(), "after a large answer");
     assert!(!asks_for_huge_pages(small), "another process");
     assert!(client.close().status.success());
+}
+
+/// How many threads of a process run tasks.
+fn task_threads(process: u32) -> usize {
+    let names = threads(process).into_iter().filter_map(|thread| std::fs::read_to_string(thread.join("comm")).ok());
+    names.filter(|name| name.trim() == "tokio-rt-worker").count()
+}
+
+#[test]
+fn one_client_is_served_by_one_thread_unless_guests_run_there() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    for (config, expected) in [("", 1), ("isolation = \"none\"\n", processors)] {
+        let site = site(config);
+        let mut client = serve(&site);
+        // Threads that may block have the same name, and end a second after their work.
+        wait_until("the end of the other threads", || match task_threads(client.wire().process.id()) {
+            count if count == expected => Ok(()),
+            count => Err(format!("{count} threads with \"{config}\"")),
+        });
+        assert!(client.text(WITNESS).contains("UTC"));
+        if expected < processors {
+            assert_eq!(task_threads(shared(&mut client)), processors, "mounts share it");
+        }
+        assert!(client.close().status.success());
+    }
 }
 
 #[test]

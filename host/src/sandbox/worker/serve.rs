@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::answer_memory::AnswerRoom;
 use super::frame::{FrameLimit, MessageError, MessageReader, MessageSender};
 use super::message::{MountHandover, ToFront, ToWorker, WorkerCall, WorkerStart};
-use super::relay::Relay;
+use super::receiving::ReceivingTasks;
 use crate::grants::{CallRecord, Front, FrontRequest, MountGrants, Opening, RecordEntry};
 use crate::interfaces::{Reply, Request};
 use crate::limits::memory_budget::MemoryBudget;
@@ -117,16 +117,16 @@ async fn serve_calls(
     };
     link.sender.send(&ToFront::Ready(wall), Vec::new())?;
     let received = Arc::new(Received::new(host, Arc::clone(&link), frames, start.threads));
-    let mut tasks = JoinSet::new();
-    for task in 0..received.relay.tasks() {
+    let mut running = JoinSet::new();
+    for task in 0..received.tasks.count() {
         let received = Arc::clone(&received);
-        tasks.spawn(async move { received.run(task).await });
+        running.spawn(async move { received.run(task).await });
     }
-    let relay = Arc::clone(&received.relay);
-    received.host.sandbox.ticker.watch(move || relay.watch());
+    let tasks = Arc::clone(&received.tasks);
+    received.host.sandbox.ticker.watch(move || tasks.watch());
     tokio::select! {
         error = link.sender.run() => Err(error.into()),
-        ended = tasks.join_next() => ended.map_or(Ok(()), |ended| ended.map_err(io::Error::other)?),
+        ended = running.join_next() => ended.map_or(Ok(()), |ended| ended.map_err(io::Error::other)?),
     }
 }
 
@@ -237,20 +237,20 @@ struct Received {
     host: Arc<WorkerHost>,
     link: Arc<FrontLink>,
     frames: tokio::sync::Mutex<MessageReader>,
-    relay: Arc<Relay>,
+    tasks: Arc<ReceivingTasks>,
     running: Arc<Mutex<HashMap<u64, AbortHandle>>>,
 }
 
 impl Received {
     fn new(host: Arc<WorkerHost>, link: Arc<FrontLink>, frames: MessageReader, tasks: usize) -> Self {
-        let (frames, relay) = (tokio::sync::Mutex::new(frames), Arc::new(Relay::new(tasks)));
-        Self { host, link, frames, relay, running: Arc::default() }
+        let (frames, tasks) = (tokio::sync::Mutex::new(frames), Arc::new(ReceivingTasks::new(tasks)));
+        Self { host, link, frames, tasks, running: Arc::default() }
     }
 
     /// Runs calls until the front closes the socket.
     async fn run(&self, task: usize) -> Result<(), WorkerEnd> {
         loop {
-            self.relay.turn(task).await;
+            self.tasks.turn(task).await;
             let mut frames = self.frames.lock().await;
             let Some((message, files)) = frames.next::<ToWorker>().await? else { return Ok(()) };
             let has_next = frames.has_next();
@@ -286,7 +286,7 @@ impl Received {
         ));
         // The next call waits for this one, so the sandbox must know of it.
         let _next = has_next.then(|| self.host.sandbox.ticker.start_call());
-        if !self.relay.start(task, call.as_mut()).await {
+        if !self.tasks.start(task, call.as_mut()).await {
             tokio::spawn(call);
         }
     }

@@ -12,11 +12,11 @@ use std::task::Poll;
 use tokio::sync::Notify;
 
 /// The tasks that receive, of which one has the turn.
-pub(super) struct Relay {
+pub(super) struct ReceivingTasks {
     tasks: Vec<ReceivingTask>,
     /// The one that has the turn.
     turn: AtomicUsize,
-    /// The number of starts and ends that [`Relay::watch`] saw last.
+    /// The number of starts and ends that [`ReceivingTasks::watch`] saw last.
     seen: AtomicU64,
 }
 
@@ -28,15 +28,15 @@ struct ReceivingTask {
     has_turn: Notify,
 }
 
-impl Relay {
-    /// A relay of `tasks` tasks, at least one. The first has the turn.
+impl ReceivingTasks {
+    /// So many tasks, at least one. The first has the turn.
     pub(super) fn new(tasks: usize) -> Self {
         let tasks = (0..tasks.max(1)).map(|_| ReceivingTask::default()).collect();
         Self { tasks, turn: AtomicUsize::new(0), seen: AtomicU64::new(0) }
     }
 
     /// The number of tasks.
-    pub(super) fn tasks(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.tasks.len()
     }
 
@@ -87,26 +87,30 @@ mod tests {
     #[test]
     fn another_task_takes_over_while_a_call_keeps_the_first() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let relay = Arc::new(Relay::new(2));
+        let tasks = Arc::new(ReceivingTasks::new(2));
         let ((begun, has_begun), (release, is_released), (done, is_done)) = (channel(), channel(), channel());
         for (task, call) in [
-            (0, Box::new(move || is_released.recv_timeout(Duration::from_secs(60)).unwrap()) as Box<dyn FnOnce() + Send>),
+            (
+                0,
+                Box::new(move || is_released.recv_timeout(Duration::from_secs(60)).unwrap())
+                    as Box<dyn FnOnce() + Send>,
+            ),
             (1, Box::new(move || release.send(()).unwrap())),
         ] {
-            let (relay, begun, done) = (Arc::clone(&relay), begun.clone(), done.clone());
+            let (tasks, begun, done) = (Arc::clone(&tasks), begun.clone(), done.clone());
             runtime.spawn(async move {
-                relay.turn(task).await;
+                tasks.turn(task).await;
                 let call = async {
                     begun.send(task).unwrap();
                     call();
                 };
-                assert!(relay.start(task, std::pin::pin!(call)).await);
+                assert!(tasks.start(task, std::pin::pin!(call)).await);
                 done.send(task).unwrap();
             });
         }
         assert_eq!(has_begun.recv().unwrap(), 0);
-        relay.watch();
-        relay.watch();
+        tasks.watch();
+        tasks.watch();
         assert_eq!(has_begun.recv_timeout(Duration::from_secs(60)).unwrap(), 1);
         let mut ended = [is_done.recv().unwrap(), is_done.recv().unwrap()];
         ended.sort_unstable();
@@ -115,25 +119,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_keeps_its_turn_while_its_calls_end() {
-        let relay = Relay::new(2);
+        let tasks = ReceivingTasks::new(2);
         for _ in 0..3 {
-            assert!(relay.start(0, std::pin::pin!(async {})).await);
-            relay.watch();
-            relay.watch();
-            assert!(!relay.start(0, std::pin::pin!(std::future::pending::<()>())).await);
-            relay.watch();
+            assert!(tasks.start(0, std::pin::pin!(async {})).await);
+            tasks.watch();
+            tasks.watch();
+            assert!(!tasks.start(0, std::pin::pin!(std::future::pending::<()>())).await);
+            tasks.watch();
         }
-        relay.turn(0).await;
+        tasks.turn(0).await;
     }
 
     #[tokio::test]
     async fn one_task_alone_keeps_its_turn() {
-        let relay = Relay::new(1);
+        let tasks = ReceivingTasks::new(1);
         let call = async {
-            relay.watch();
-            relay.watch();
+            tasks.watch();
+            tasks.watch();
         };
-        assert!(relay.start(0, std::pin::pin!(call)).await);
-        relay.turn(0).await;
+        assert!(tasks.start(0, std::pin::pin!(call)).await);
+        tasks.turn(0).await;
     }
 }
