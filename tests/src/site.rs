@@ -165,6 +165,11 @@ impl Site {
         Client::connect(self.silent_stdio(), era)
     }
 
+    /// The same with sockets instead of pipes, as clients made with Node do.
+    pub fn stdio_on_sockets(&self, era: Era) -> Client<Stdio> {
+        Client::connect(Stdio::start_on_sockets(self.command(self.arguments(&["serve"]))), era)
+    }
+
     /// Starts `belljar serve` on stdio, and sends nothing.
     pub fn silent_stdio(&self) -> Stdio {
         Stdio::start(self.command(self.arguments(&["serve"])))

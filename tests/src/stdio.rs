@@ -1,7 +1,10 @@
 //! The stdio transport of the test clients. Each line of the server must be one JSON-RPC message.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio as Pipe};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio as Pipe};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,13 +14,13 @@ use serde_json::Value;
 use crate::client::{Client, Era, Wire};
 use crate::process::{self, Ended, Process};
 
-/// A server process, and the pipes to its standard input and output.
+/// A server process, and the pipes or sockets to its standard input and output.
 #[derive(Debug)]
 pub struct Stdio {
     /// The process that serves.
     pub process: Process,
     /// `None` after [`Stdio::end`].
-    stdin: Option<ChildStdin>,
+    stdin: Option<File>,
     lines: Lines,
 }
 
@@ -46,11 +49,22 @@ impl Stdio {
     pub fn start(mut command: Command) -> Stdio {
         command.stdin(Pipe::piped()).stdout(Pipe::piped());
         let mut process = Process::start(command);
-        let stdin = process.child().stdin.take();
-        let stdout = process.child().stdout.take().expect("piped above");
+        let (stdin, stdout) = process.pipes();
+        Stdio::of(process, stdin.into(), stdout.into())
+    }
+
+    /// The same with sockets instead of pipes, as clients made with Node do.
+    pub fn start_on_sockets(mut command: Command) -> Stdio {
+        let ends = || UnixStream::pair().map(|(own, other)| (OwnedFd::from(own), OwnedFd::from(other)));
+        let ((stdin, input), (stdout, output)) = ends().and_then(|first| Ok((first, ends()?))).expect("sockets");
+        command.stdin(input).stdout(output);
+        Stdio::of(Process::start(command), stdin, stdout)
+    }
+
+    fn of(process: Process, stdin: OwnedFd, stdout: OwnedFd) -> Stdio {
         let (sender, lines) = mpsc::channel();
-        thread::spawn(move || check_lines(stdout, &sender));
-        Stdio { process, stdin, lines: Lines(lines) }
+        thread::spawn(move || check_lines(File::from(stdout), &sender));
+        Stdio { process, stdin: Some(File::from(stdin)), lines: Lines(lines) }
     }
 
     /// Sends any bytes. Use [`Stdio::next_message`] to get the answers.
@@ -128,7 +142,7 @@ fn panic_about(violation: &str) -> ! {
 }
 
 /// Checks each line and sends the result. Returns after the first violation, and at the end of the stream.
-fn check_lines(stdout: ChildStdout, sender: &Sender<Result<Value, String>>) {
+fn check_lines(stdout: File, sender: &Sender<Result<Value, String>>) {
     let mut stream = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();

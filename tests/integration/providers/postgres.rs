@@ -422,13 +422,9 @@ fn views_of_the_operator_have_parameters() {
         "cheap = SELECT id, price FROM film WHERE price < :below AND rating = :rating ORDER BY id -- the cheap ones",
         "all = SELECT id FROM film ORDER BY id DESC",
         "wrong = SELECT nothing FROM film",
-        "slow = SELECT pg_sleep(:seconds::int)",
         "twice = SELECT 1 AS a, 2 AS a, ':x' AS b, ARRAY[1.5, NULL] AS c",
     ];
-    let more = format!(
-        "env = {{ VIEWS = '''\n{}\n''', ROWS = \"20\" }}\n[mounts.postgres.limits]\ntime = \"4s\"",
-        views.join("\n")
-    );
+    let more = format!("env = {{ VIEWS = '''\n{}\n''', ROWS = \"20\" }}", views.join("\n"));
     let Some(mut served) = serve(&more) else { return };
     let (rows, pages) = served.walk("views/cheap?below=100&rating=PG&limit=10");
     assert_eq!(
@@ -448,7 +444,6 @@ fn views_of_the_operator_have_parameters() {
         ("views/cheap?below=x&rating=G", "a parameter of the view \\\"cheap\\\" is not accepted"),
         ("views/cheap?below=1&rating=G&more=1", "no parameter \\\"more\\\""),
         ("views/none", "not found"),
-        ("views/slow?seconds=60", "raise the limit \\\"time\\\""),
     ] {
         let error = served.error(reference);
         assert!(error.contains(part), "{reference}: {error}");
@@ -472,6 +467,17 @@ fn views_of_the_operator_have_parameters() {
         .request("prompts/get", json!({ "name": "postgres_explore", "arguments": { "table": "public.film" } }))
         .unwrap();
     assert!(prompt.to_string().contains("what can be rented"), "{prompt}");
+    assert!(served.client.close().status.success());
+}
+
+#[test]
+fn a_slow_view_ends_with_its_call() {
+    let more = "env = { VIEWS = 'slow = SELECT pg_sleep(:seconds::int)' }\n[mounts.postgres.limits]\ntime = \"4s\"";
+    let Some(mut served) = serve(more) else { return };
+    let error = served.error("views/slow?seconds=60");
+    // On a busy machine, belljar ends the call before the provider has said so.
+    let said = ["raise the limit \\\"time\\\"", "the time limit was reached"];
+    assert!(said.iter().any(|said| error.contains(said)), "{error}");
     assert!(served.client.close().status.success());
 }
 

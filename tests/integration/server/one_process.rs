@@ -316,7 +316,7 @@ fn twenty_clients_go_on_after_a_crash() {
             let (shared, stop, reads) = (&shared, &stop, &reads);
             scope.spawn(move || {
                 let era = if number.is_multiple_of(2) { Era::Session } else { Era::Stateless };
-                let mut client = shared.site.stdio(era);
+                let mut client = if number < 10 { shared.site.stdio(era) } else { shared.site.stdio_on_sockets(era) };
                 let mut errors = Vec::new();
                 while !stop.load(Ordering::SeqCst) {
                     match client.read(WITNESS) {
