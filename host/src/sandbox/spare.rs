@@ -37,7 +37,7 @@ const MAX_MAKING: Duration = Duration::from_millis(1);
 /// caches.
 const MAX_SLOW: u32 = 3;
 
-/// The most spare instances of a process, and the most instances of calls that have ended.
+/// The most spare instances of a process.
 const MOST: usize = 16;
 
 /// The fuel of an instance until its call.
@@ -63,7 +63,7 @@ pub(super) struct Spares {
     count: Arc<AtomicUsize>,
     /// How many ended calls still have their instances.
     waiting: Arc<AtomicUsize>,
-    /// The most of each.
+    /// The most spare instances.
     most: usize,
 }
 
