@@ -223,10 +223,6 @@ impl Process {
         }
     }
 
-    pub(crate) fn child(&mut self) -> &mut Child {
-        &mut self.child
-    }
-
     /// A field of `/proc/<pid>/status` that counts KiB.
     fn status_field(&self, name: &str) -> u64 {
         field_of(self.id(), name).expect("the process runs")

@@ -62,8 +62,7 @@ impl SharedStdio {
     pub fn start(mut command: Command, era: Era, secrets: &[&str]) -> SharedStdio {
         command.stdin(Pipe::piped()).stdout(Pipe::piped());
         let mut process = Process::start(command);
-        let stdin = process.child().stdin.take();
-        let stdout = process.child().stdout.take().expect("piped above");
+        let (stdin, stdout) = process.pipes();
         let shared = Arc::new(Shared::default());
         shared.lock().secrets = secrets.iter().map(|secret| secret.as_bytes().to_vec()).collect();
         let checker = Arc::clone(&shared);
@@ -71,7 +70,7 @@ impl SharedStdio {
         // The check of a long line takes time. So another thread reads the lines and takes the times of their arrival.
         thread::spawn(move || receive(stdout, &arrived));
         thread::spawn(move || checker.check_all(&lines));
-        SharedStdio { process, stdin: Mutex::new(stdin), last_id: AtomicU64::new(0), era, shared }
+        SharedStdio { process, stdin: Mutex::new(Some(stdin)), last_id: AtomicU64::new(0), era, shared }
     }
 
     /// Initializes the connection, as the era demands.

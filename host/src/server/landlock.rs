@@ -182,6 +182,7 @@ type AllowedPaths = Vec<(PathBuf, BitFlags<AccessFs>)>;
 /// # Errors
 /// If the configuration requires the complete wall and this system cannot provide it.
 pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Result<RaisedWall, WallError> {
+    // Counted now, because the wall hides the limit of a container.
     processors();
     drop_privileges();
     huge_pages::allow();
@@ -220,6 +221,7 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
 
 /// Raises the wall for a command that needs only the files of this program.
 pub(crate) fn raise_for_program() -> RaisedWall {
+    // Counted now, because the wall hides the limit of a container.
     processors();
     drop_privileges();
     huge_pages::allow();

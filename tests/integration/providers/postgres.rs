@@ -472,12 +472,11 @@ fn views_of_the_operator_have_parameters() {
 
 #[test]
 fn a_slow_view_ends_with_its_call() {
-    let more = "env = { VIEWS = 'slow = SELECT pg_sleep(:seconds::int)' }\n[mounts.postgres.limits]\ntime = \"4s\"";
+    // The statement ends at four fifths of the time. The provider says so in the rest of it, also on a busy machine.
+    let more = "env = { VIEWS = 'slow = SELECT pg_sleep(:seconds::int)' }\n[mounts.postgres.limits]\ntime = \"15s\"";
     let Some(mut served) = serve(more) else { return };
     let error = served.error("views/slow?seconds=60");
-    // On a busy machine, belljar ends the call before the provider has said so.
-    let said = ["raise the limit \\\"time\\\"", "the time limit was reached"];
-    assert!(said.iter().any(|said| error.contains(said)), "{error}");
+    assert!(error.contains("raise the limit \\\"time\\\""), "{error}");
     assert!(served.client.close().status.success());
 }
 

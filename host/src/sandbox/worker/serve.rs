@@ -109,7 +109,7 @@ async fn serve_calls(
     let (sender, room, next) = (MessageSender::new(socket), Arc::new(room), AtomicU64::new(1));
     let link = Arc::new(FrontLink { sender, room, next, opening: Mutex::default() });
     let host = match WorkerHost::new(&start, descriptors) {
-        Ok(host) => Arc::new(host),
+        Ok(host) => host,
         Err(why) => {
             // The reason is small, so the socket takes it.
             return Ok(link.sender.send(&ToFront::Refused(why.to_string()), Vec::new())?);
@@ -119,8 +119,7 @@ async fn serve_calls(
     let received = Arc::new(Received::new(host, Arc::clone(&link), frames, start.threads));
     let mut running = JoinSet::new();
     for task in 0..received.tasks.count() {
-        let received = Arc::clone(&received);
-        running.spawn(async move { received.run(task).await });
+        running.spawn(Arc::clone(&received).run(task));
     }
     let tasks = Arc::clone(&received.tasks);
     received.host.sandbox.ticker.watch(move || tasks.watch());
@@ -234,21 +233,21 @@ impl WorkerHost {
 
 /// What the front sends, and the calls that run.
 struct Received {
-    host: Arc<WorkerHost>,
+    host: WorkerHost,
     link: Arc<FrontLink>,
     frames: tokio::sync::Mutex<MessageReader>,
     tasks: Arc<ReceivingTasks>,
-    running: Arc<Mutex<HashMap<u64, AbortHandle>>>,
+    running: Mutex<HashMap<u64, AbortHandle>>,
 }
 
 impl Received {
-    fn new(host: Arc<WorkerHost>, link: Arc<FrontLink>, frames: MessageReader, tasks: usize) -> Self {
+    fn new(host: WorkerHost, link: Arc<FrontLink>, frames: MessageReader, tasks: usize) -> Self {
         let (frames, tasks) = (tokio::sync::Mutex::new(frames), Arc::new(ReceivingTasks::new(tasks)));
-        Self { host, link, frames, tasks, running: Arc::default() }
+        Self { host, link, frames, tasks, running: Mutex::default() }
     }
 
     /// Runs calls until the front closes the socket.
-    async fn run(&self, task: usize) -> Result<(), WorkerEnd> {
+    async fn run(self: Arc<Self>, task: usize) -> Result<(), WorkerEnd> {
         loop {
             self.tasks.turn(task).await;
             let mut frames = self.frames.lock().await;
@@ -270,17 +269,17 @@ impl Received {
     }
 
     /// Starts a call on this task. A call that waits goes on in a task of its own. `has_next`: another message waits.
-    async fn start(&self, task: usize, call: WorkerCall, has_next: bool) {
+    async fn start(self: &Arc<Self>, task: usize, call: WorkerCall, has_next: bool) {
         let number = call.number;
         self.link.room.free(&call.freed);
-        let (host, link, all) = (Arc::clone(&self.host), Arc::clone(&self.link), Arc::clone(&self.running));
+        let own = Arc::clone(self);
         let (handle, registration) = AbortHandle::new_pair();
         lock(&self.running).insert(number, handle);
         // Boxed, because tokio copies the future of a task several times.
         let mut call = Box::pin(Abortable::new(
             async move {
-                host.call(call, &link).await;
-                lock(&all).remove(&number);
+                own.host.call(call, &own.link).await;
+                lock(&own.running).remove(&number);
             },
             registration,
         ));
