@@ -21,7 +21,7 @@ pub(crate) const ACCEPT: &str = "cargo xtask instructions --accept";
 
 const USAGE: &str = "cargo xtask instructions [--accept | --prove]
 
-Runs each hot path (the sandbox, the gateway, stdio, HTTP, routing, a page of a list) a few times under valgrind's
+Runs each hot path (the sandbox, the gateway, a worker, stdio, HTTP, routing, a page of a list) a few times under valgrind's
 callgrind, and compares with tests/instructions/counts.toml: instructions in the program and the guest, instructions in the
 C library, allocations, bytes allocated. Counts do not depend on the load of the machine. A path that costs more than its
 tolerance allows is a failure. A path that costs less is printed; accept it, so that no later change loses the gain unnoticed.
@@ -32,6 +32,9 @@ tolerance allows is a failure. A path that costs less is printed; accept it, so 
 /// How often the paths are counted, at most, until no figure is too high. Addresses and the seeds of hash maps differ from one
 /// process to the next, and a path that became dearer is dearer in each of them.
 const COUNTS: usize = 5;
+
+/// The runs of the program, each with its option: the paths of the front, and the part of a worker.
+const RUNS: [Option<&str>; 2] = [None, Some("counted-worker")];
 
 /// The name that callgrind gives to code generated at run time: the guest's.
 const MADE: &str = "???";
@@ -65,7 +68,7 @@ pub(crate) fn check(shell: &Shell) -> Result<String> {
         judged = judge::judge(&expected, &found);
     }
     println!("{}", judged.table);
-    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps));
+    println!("{}\n{}\n", judge::features(&found), layers::tables(&dumps));
     if !judged.cheaper.is_empty() {
         println!("lower than expected (`{ACCEPT}` keeps the gain):\n{}\n", judged.cheaper.join("\n"));
     }
@@ -84,7 +87,7 @@ fn accept(shell: &Shell) -> Result<()> {
     let path = file(shell);
     let before = read(&path).unwrap_or_default();
     println!("{}", judge::judge(&before, &found).table);
-    println!("{}\n{}\n", judge::features(&found), layers::table(&dumps));
+    println!("{}\n{}\n", judge::features(&found), layers::tables(&dumps));
     let text = before.accepting(&found).to_text()?;
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("written: {}", path.display());
@@ -145,16 +148,19 @@ fn count(shell: &Shell, waste: Waste) -> Result<Counted> {
         fs::remove_dir_all(&directory)?;
     }
     fs::create_dir_all(&directory)?;
-    let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--quiet", "--error-exitcode=9", "--instr-atstart=no"]);
-    // One file for each thread. Only the first thread is compared: the others depend on the clock.
-    valgrind.args(["--separate-threads=yes", "--compress-strings=no", "--compress-pos=no"]);
-    valgrind.arg(format!("--callgrind-out-file={}", directory.join("counted").display()));
-    valgrind.arg(&program).arg(shell.target.join("guests/guest_sized.wasm"));
-    valgrind.args((waste == Waste::Planted).then_some("planted"));
-    // Environment variables could choose another allocator or other copying routines.
-    valgrind.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    let output = shell::capture(valgrind.current_dir(&directory)).context("the counted program failed")?;
+    let mut output = String::new();
+    for run in RUNS {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--tool=callgrind", "--quiet", "--error-exitcode=9", "--instr-atstart=no"]);
+        // One file for each thread. Only the first thread is compared: the others depend on the clock.
+        valgrind.args(["--separate-threads=yes", "--compress-strings=no", "--compress-pos=no"]);
+        valgrind.arg(format!("--callgrind-out-file={}", directory.join(run.unwrap_or("counted")).display()));
+        valgrind.arg(&program).arg(shell.target.join("guests/guest_sized.wasm"));
+        valgrind.args(run).args((waste == Waste::Planted).then_some("planted"));
+        // Environment variables could choose another allocator or other copying routines.
+        valgrind.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        output += &shell::capture(valgrind.current_dir(&directory)).context("the counted program failed")?;
+    }
     let mut dumps = Dumps::new();
     for entry in fs::read_dir(&directory)? {
         let dump = callgrind::parse(&fs::read_to_string(entry?.path())?, |object| {

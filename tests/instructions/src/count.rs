@@ -1,4 +1,5 @@
-//! The two counters: valgrind counts instructions, and the allocator of this program counts the allocations of each thread.
+//! The two counters: valgrind counts instructions of each thread, and the allocator of this program counts the allocations of
+//! one thread.
 //!
 //! Both are exact and do not depend on time: the same program gives the same figures on a busy machine.
 
@@ -6,8 +7,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The allocations of this thread so far.
+/// The allocations of the counted thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocated {
     /// The number of allocations and reallocations.
@@ -17,12 +20,28 @@ pub(crate) struct Allocated {
 }
 
 thread_local! {
-    static ALLOCATED: Cell<Allocated> = const { Cell::new(Allocated { times: 0, bytes: 0 }) };
+    static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The allocations of this thread so far.
+static TIMES: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts the allocations of this thread from now on.
+pub(crate) fn count_this_thread() {
+    IS_COUNTED.set(true);
+}
+
+/// The allocations of the counted thread so far.
 pub(crate) fn allocated() -> Allocated {
-    ALLOCATED.get()
+    Allocated { times: TIMES.load(Ordering::Relaxed), bytes: BYTES.load(Ordering::Relaxed) }
+}
+
+/// What was allocated between two times, by one run of a path that ran many times: the least of them. Some runs also make
+/// other allocations.
+pub(crate) fn least(all: &[(Allocated, Allocated)]) -> Allocated {
+    let times = all.iter().map(|(before, after)| after.times - before.times).min();
+    let bytes = all.iter().map(|(before, after)| after.bytes - before.bytes).min();
+    Allocated { times: times.unwrap_or_default(), bytes: bytes.unwrap_or_default() }
 }
 
 /// The allocator of the system, which also counts allocations. The program uses another one, mimalloc: its cost depends on the
@@ -30,8 +49,10 @@ pub(crate) fn allocated() -> Allocated {
 pub(crate) struct Counted;
 
 fn count(bytes: usize) {
-    let Allocated { times, bytes: before } = ALLOCATED.get();
-    ALLOCATED.set(Allocated { times: times + 1, bytes: before + bytes as u64 });
+    if IS_COUNTED.get() {
+        TIMES.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 #[expect(
@@ -105,6 +126,59 @@ pub(crate) fn is_counted() -> bool {
     send(Request::RunningOnValgrind, ptr::null()) != 0
 }
 
+/// What the counted thread shall do when it next asks for the time. valgrind begins and ends a count only for the thread that
+/// asks for it.
+static ORDER: Mutex<Option<Order>> = Mutex::new(None);
+
+/// True while there is an order.
+static IS_ORDERED: AtomicBool = AtomicBool::new(false);
+
+/// What the counted thread shall do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// Begin a count.
+    Begin,
+    /// End it, under this title.
+    End(&'static CStr),
+}
+
+/// The allocations when the last count began, and when it ended.
+static BEGUN: Mutex<Allocated> = Mutex::new(Allocated { times: 0, bytes: 0 });
+static ENDED: Mutex<Allocated> = Mutex::new(Allocated { times: 0, bytes: 0 });
+
+/// Gives the counted thread an order.
+///
+/// # Panics
+/// If it has not yet obeyed the one before.
+pub(crate) fn order(order: Order) {
+    let before = ORDER.lock().expect("no panic").replace(order);
+    assert!(before.is_none(), "not obeyed: {before:?}");
+    IS_ORDERED.store(true, Ordering::Release);
+}
+
+/// Obeys the order, if there is one and this is the counted thread.
+pub(crate) fn obey() {
+    if !IS_COUNTED.get() || !IS_ORDERED.swap(false, Ordering::Acquire) {
+        return;
+    }
+    match ORDER.lock().expect("no panic").take() {
+        Some(Order::Begin) => {
+            *BEGUN.lock().expect("no panic") = allocated();
+            zero();
+        }
+        Some(Order::End(title)) => {
+            dump(title);
+            *ENDED.lock().expect("no panic") = allocated();
+        }
+        None => {}
+    }
+}
+
+/// The allocations at the beginning and at the end of the last count.
+pub(crate) fn last() -> (Allocated, Allocated) {
+    (*BEGUN.lock().expect("no panic"), *ENDED.lock().expect("no panic"))
+}
+
 /// Starts to count instructions. While it does not count, valgrind runs the program many times faster.
 pub(crate) fn start() {
     send(Request::Start, ptr::null());
@@ -125,16 +199,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_allocations_of_this_thread_are_counted() {
-        let other = std::thread::spawn(|| drop(std::hint::black_box(vec![0u8; 1 << 20])));
+    fn the_counted_thread_counts_between_its_orders() {
+        count_this_thread();
+        order(Order::Begin);
+        let other = std::thread::spawn(|| {
+            obey();
+            drop(std::hint::black_box(vec![0u8; 1 << 20]));
+        });
         other.join().unwrap();
-        let before = allocated();
+        obey();
         drop(std::hint::black_box(Vec::<u8>::with_capacity(1000)));
         let mut grown = std::hint::black_box(Vec::<u8>::with_capacity(10));
         grown.reserve_exact(500);
-        let after = allocated();
-        assert_eq!((after.times - before.times, after.bytes - before.bytes), (3, 1510));
+        order(Order::End(c"a path"));
+        obey();
+        drop(std::hint::black_box(vec![0u8; 100]));
+        obey();
+        assert_eq!(least(&[last(), (Allocated::default(), allocated())]), Allocated { times: 3, bytes: 1510 });
         drop(grown);
+    }
+
+    #[test]
+    fn the_least_of_many_runs_counts() {
+        let at = |times, bytes| Allocated { times, bytes };
+        assert_eq!(least(&[(at(0, 0), at(5, 700)), (at(6, 900), at(10, 1700))]), at(4, 700));
+        assert_eq!(least(&[]), at(0, 0));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Runs each hot path a few times, and counts its cost. callgrind counts instructions, if valgrind runs this program. The
 //! allocator of this program counts allocations. `cargo xtask instructions` runs it and checks the figures.
 //!
-//! Counts only the thread that sends and answers the requests. A worker process is not counted. The epoch thread and the
-//! writer of records depend on the machine's clock; the counted thread has a clock of its own (`clock.rs`). Each path is
+//! Counts only the thread that sends and answers the requests. The epoch thread and the writer of records depend on the
+//! machine's clock; the counted thread has a clock of its own (`clock.rs`). The part of a worker is counted in a run of its
+//! own, with `counted-worker`: there, the counted thread is that of the worker (`counted_worker.rs`). Each path is
 //! counted alone and many times. Two uncounted runs come before each counted one, so that the other threads are in the same
 //! state. The result is the median of the instructions, and the minimum of the allocations.
 //!
@@ -14,6 +15,7 @@
 #[cfg(not(test))]
 mod clock;
 mod count;
+mod counted_worker;
 mod features;
 mod parts;
 mod vdso;
@@ -22,6 +24,7 @@ mod worker;
 
 use std::ffi::CString;
 use std::hint::black_box;
+use std::sync::Arc;
 
 use belljar::grants::CallRecord;
 use belljar::interfaces::Request;
@@ -31,7 +34,8 @@ use belljar::model::{MountName, Resource};
 use belljar::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
 use belljar::sandbox::CallSpec;
 use count::Allocated;
-use parts::Parts;
+use parts::{ApartWorker, Parts};
+use tokio::runtime::{Builder, Runtime};
 use wires::{Http, Stdio};
 
 #[global_allocator]
@@ -75,14 +79,16 @@ impl Counter {
             path().await;
             drop(black_box(self.waste.clone()));
             count::dump(&title);
-            let after = count::allocated();
-            all.push(Allocated { times: after.times - before.times, bytes: after.bytes - before.bytes });
+            all.push((before, count::allocated()));
         }
-        // Take the minimum: ignore allocations that only some runs make.
-        let times = all.iter().map(|one| one.times).min().unwrap_or_default();
-        let bytes = all.iter().map(|one| one.bytes).min().unwrap_or_default();
-        println!("{name}\t{times}\t{bytes}");
+        print(name, &all);
     }
+}
+
+/// Prints the line of a path: its allocations before and after each counted run.
+fn print(name: &str, allocated: &[(Allocated, Allocated)]) {
+    let Allocated { times, bytes } = count::least(allocated);
+    println!("{name}\t{times}\t{bytes}");
 }
 
 /// Work without belljar's code. Its cost shows how the C library and valgrind of this machine count.
@@ -166,25 +172,39 @@ async fn all(counter: &Counter, parts: &Parts) {
     counter.measure("stdio, 64 KiB of lines", async || stdio.read().await).await;
 }
 
+/// A runtime whose tasks all run on this thread.
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
 fn main() {
-    let mut arguments = std::env::args_os().skip(1);
-    let component = arguments.next().expect("the path of guest_sized.wasm");
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let (component, options) = arguments.split_first().expect("the path of guest_sized.wasm");
     if component == worker::ARGUMENT {
         return worker::serve();
     }
+    let has = |option: &str| options.iter().any(|one| one == option);
     let wasm = std::fs::read(component).expect("a built component; `cargo xtask build` makes it");
-    let waste = arguments.any(|argument| argument == "planted").then(|| vec![7; WASTE]);
+    let planted = if has("planted") { WASTE } else { 0 };
+    if has(counted_worker::FRONT) {
+        return runtime().block_on(counted_worker::read_as_front(&wasm, planted));
+    }
     if !count::is_counted() {
         println!("valgrind does not run this; see `cargo xtask instructions --help`");
         std::process::exit(3);
     }
     vdso::fill();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let parts = parts::parts(&wasm).await;
-        count::start();
-        all(&Counter { waste }, &parts).await;
-    });
+    count::count_this_thread();
+    if has(counted_worker::ARGUMENT) {
+        counted_worker::count(&arguments, &parts::compiled(&wasm));
+    } else {
+        let worker = ApartWorker { starter: Arc::new(worker::OwnProgram), variable: 0 };
+        runtime().block_on(async {
+            let parts = parts::parts(&wasm, parts::compiled(&wasm), worker).await;
+            count::start();
+            all(&Counter { waste: (planted > 0).then(|| vec![7; planted]) }, &parts).await;
+        });
+    }
     // All figures are printed, so skip the clean-up.
     std::process::exit(0);
 }

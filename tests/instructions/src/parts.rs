@@ -11,7 +11,7 @@ use belljar::gateway::Gateway;
 use belljar::gateway::consent::ConsentManager;
 use belljar::gateway::request_states::RequestStates;
 use belljar::gateway::subscriptions::Subscriptions;
-use belljar::grants::{Ambient, GrantConfig};
+use belljar::grants::{Ambient, GrantConfig, MountGrants};
 use belljar::limits::memory_budget::MemoryBudget;
 use belljar::limits::{Admission, Gate};
 use belljar::mcp::Handler;
@@ -20,11 +20,9 @@ use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Evidence, authenticate};
 use belljar::sandbox::{
     Compiler, Executor, LoadedMount, MountId, NotCompiled, Place, Processors, Sandbox, SandboxOptions, WorkerSettings,
-    compile,
+    WorkerStarter, compile,
 };
 use belljar::telemetry::{LineChain, RecordFormat, Sink};
-
-use crate::worker::OwnProgram;
 
 /// The number of mounts without a component. No path reads from them.
 pub(crate) const IDLE: usize = 1000;
@@ -51,12 +49,17 @@ pub(crate) struct Parts {
     pub(crate) long: MountName,
 }
 
-/// Compiles components in this process.
-struct InProcessCompiler;
+/// Compiles a component in this process.
+pub(crate) fn compiled(wasm: &[u8]) -> Vec<u8> {
+    compile(wasm, Processors::Own).expect("a component")
+}
 
-impl Compiler for InProcessCompiler {
-    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm, Processors::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
+/// The compiled code of the only component.
+struct Compiled(Vec<u8>);
+
+impl Compiler for Compiled {
+    fn compile(&self, _wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
     }
 }
 
@@ -64,6 +67,14 @@ impl Compiler for InProcessCompiler {
 fn limits() -> Limits {
     let long = Duration::from_secs(3600);
     Limits { time: long, queue: long, cpu: 1_000_000, ..Limits::default() }
+}
+
+/// The grant of one environment variable.
+fn variable(name: &str, value: String) -> MountGrants {
+    let mut config = GrantConfig::default();
+    let entries = toml::Table::from_iter([(name.to_owned(), value.into())]);
+    config.set("env", toml::Value::Table(entries)).expect("a kind of grants").expect("variables");
+    config.configure(&Ambient::default()).expect("a variable")
 }
 
 fn name(of: &str) -> MountName {
@@ -108,31 +119,37 @@ impl Parts {
     }
 }
 
-/// Builds the gateway around the component `guest_sized`.
-pub(crate) async fn parts(wasm: &[u8]) -> Parts {
-    let workers = WorkerSettings { starter: Arc::new(OwnProgram), total_memory: 512 << 20, needs_wall: false };
+/// The worker of the mount `apart`.
+pub(crate) struct ApartWorker {
+    pub(crate) starter: Arc<dyn WorkerStarter>,
+    /// The length of an environment variable of the mount, which each call carries to the worker, in bytes. 0 is none.
+    pub(crate) variable: usize,
+}
+
+/// Builds the gateway around the component `guest_sized` and its compiled code.
+pub(crate) async fn parts(wasm: &[u8], code: Vec<u8>, worker: ApartWorker) -> Parts {
+    let workers = WorkerSettings { starter: worker.starter, total_memory: 512 << 20, needs_wall: false };
     let options = SandboxOptions {
         calls: CALLS,
         cache: None,
         descriptors: 1024,
-        compiler: Arc::new(InProcessCompiler),
+        compiler: Arc::new(Compiled(code)),
         workers: Some(workers),
     };
     let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
     let digest = Digest::of(wasm);
     let plain = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
-    let mut counting = GrantConfig::default();
-    let entries = toml::Table::from_iter([("SIZED_COUNT".to_owned(), ENTRIES.to_string().into())]);
-    let set = counting.set("env", toml::Value::Table(entries));
-    set.expect("a kind of grants").expect("variables");
-    let counting = counting.configure(&Ambient::default()).expect("a variable");
+    let counting = variable("SIZED_COUNT", ENTRIES.to_string());
     let loaded = sandbox.load(&name("sized"), wasm.into(), &digest, plain).await.expect("the component is loaded");
     let again = sandbox
         .load_again(&name("long"), &loaded, counting, Place::Here)
         .expect("the component is loaded a second time");
-    let plain = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
+    let grants = match worker.variable {
+        0 => GrantConfig::default().configure(&Ambient::default()).expect("no grants"),
+        length => variable("LONG", "x".repeat(length)),
+    };
     let apart = sandbox
-        .load_again(&name("apart"), &loaded, plain, Place::SharedWorker(&limits()))
+        .load_again(&name("apart"), &loaded, grants, Place::SharedWorker(&limits()))
         .expect("the component is loaded a third time");
     let sized = loaded.id();
     let idle = |n| mount(&format!("idle-{n:04}"), Digest::of(b""), LoadedMount::none());

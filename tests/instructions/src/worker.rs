@@ -1,5 +1,5 @@
-//! The worker process of a path. It is this program again. valgrind does not follow it, so a path in a worker has the counts of
-//! the front alone.
+//! The worker process of a path. It is this program again, and valgrind does not follow it: the path has the counts of the
+//! front alone. `counted_worker.rs` counts the worker.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -45,8 +45,12 @@ impl WorkerProcess for Started {
     }
 }
 
-/// Serves the front at the other end of standard input, without a wall.
+/// Serves the front at the other end of standard input.
 pub(crate) fn serve() {
-    let socket = io::stdin().as_fd().try_clone_to_owned().expect("a socket");
-    serve_worker(UnixStream::from(socket), DESCRIPTORS, |_| Ok("full".to_owned())).expect("a front that ends first");
+    serve_front(UnixStream::from(io::stdin().as_fd().try_clone_to_owned().expect("a socket")));
+}
+
+/// Serves a front until it closes the socket, without a wall.
+pub(crate) fn serve_front(socket: UnixStream) {
+    serve_worker(socket, DESCRIPTORS, |_| Ok("full".to_owned())).expect("a front that ends first");
 }

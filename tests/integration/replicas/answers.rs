@@ -87,7 +87,7 @@ fn readers_whom_other_rules_allow_share_nothing() {
 #[test]
 fn a_flight_of_a_replica_that_died_ends() {
     let upstream = upstream();
-    let Some(mut group) = Group::start(2, COMPONENT, &config(&upstream, "[limits]\ntime = \"2s\"\n"), |_| {}) else {
+    let Some(mut group) = Group::start(2, COMPONENT, &config(&upstream, "[limits]\ntime = \"5s\"\n"), |_| {}) else {
         return;
     };
     let dead = group.replicas.remove(0);
