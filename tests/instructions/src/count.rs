@@ -36,8 +36,8 @@ pub(crate) fn allocated() -> Allocated {
     Allocated { times: TIMES.load(Ordering::Relaxed), bytes: BYTES.load(Ordering::Relaxed) }
 }
 
-/// What was allocated between two times, by one run of a path that ran many times: the least of them. Some runs also make
-/// other allocations.
+/// The least that a run of a path allocated. `all` has the allocations before and after each run. Some runs also make other
+/// allocations.
 pub(crate) fn least(all: &[(Allocated, Allocated)]) -> Allocated {
     let times = all.iter().map(|(before, after)| after.times - before.times).min();
     let bytes = all.iter().map(|(before, after)| after.bytes - before.bytes).min();
