@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The allocations of the counted thread so far.
+/// Allocations of the counted thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocated {
     /// The number of allocations and reallocations.
@@ -36,11 +36,17 @@ pub(crate) fn allocated() -> Allocated {
     Allocated { times: TIMES.load(Ordering::Relaxed), bytes: BYTES.load(Ordering::Relaxed) }
 }
 
-/// The least that a run of a path allocated. `all` has the allocations before and after each run. Some runs also make other
-/// allocations.
-pub(crate) fn least(all: &[(Allocated, Allocated)]) -> Allocated {
-    let times = all.iter().map(|(before, after)| after.times - before.times).min();
-    let bytes = all.iter().map(|(before, after)| after.bytes - before.bytes).min();
+impl Allocated {
+    /// Those that were made after `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { times: self.times - before.times, bytes: self.bytes - before.bytes }
+    }
+}
+
+/// The least that a run of a path allocated. Some runs also make other allocations.
+pub(crate) fn least(runs: &[Allocated]) -> Allocated {
+    let times = runs.iter().map(|run| run.times).min();
+    let bytes = runs.iter().map(|run| run.bytes).min();
     Allocated { times: times.unwrap_or_default(), bytes: bytes.unwrap_or_default() }
 }
 
@@ -142,9 +148,8 @@ pub(crate) enum Order {
     End(&'static CStr),
 }
 
-/// The allocations when the last count began, and when it ended.
-static BEGUN: Mutex<Allocated> = Mutex::new(Allocated { times: 0, bytes: 0 });
-static ENDED: Mutex<Allocated> = Mutex::new(Allocated { times: 0, bytes: 0 });
+/// The allocations before the count that runs, and those of each count that has ended.
+static ORDERED_RUNS: Mutex<(Allocated, Vec<Allocated>)> = Mutex::new((Allocated { times: 0, bytes: 0 }, Vec::new()));
 
 /// Gives the counted thread an order.
 ///
@@ -161,22 +166,23 @@ pub(crate) fn obey() {
     if !IS_COUNTED.get() || !IS_ORDERED.swap(false, Ordering::Acquire) {
         return;
     }
+    let (before, runs) = &mut *ORDERED_RUNS.lock().expect("no panic");
     match ORDER.lock().expect("no panic").take() {
         Some(Order::Begin) => {
-            *BEGUN.lock().expect("no panic") = allocated();
+            *before = allocated();
             zero();
         }
         Some(Order::End(title)) => {
             dump(title);
-            *ENDED.lock().expect("no panic") = allocated();
+            runs.push(allocated().since(*before));
         }
         None => {}
     }
 }
 
-/// The allocations at the beginning and at the end of the last count.
-pub(crate) fn last() -> (Allocated, Allocated) {
-    (*BEGUN.lock().expect("no panic"), *ENDED.lock().expect("no panic"))
+/// The allocations of each ordered count.
+pub(crate) fn ordered_runs() -> Vec<Allocated> {
+    ORDERED_RUNS.lock().expect("no panic").1.clone()
 }
 
 /// Starts to count instructions. While it does not count, valgrind runs the program many times faster.
@@ -196,18 +202,28 @@ pub(crate) fn dump(title: &CStr) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Barrier};
+
     use super::*;
 
     #[test]
     fn the_counted_thread_counts_between_its_orders() {
         count_this_thread();
         order(Order::Begin);
-        let other = std::thread::spawn(|| {
+        let turn = Arc::new(Barrier::new(2));
+        let its_turn = Arc::clone(&turn);
+        let other = std::thread::spawn(move || {
             obey();
+            its_turn.wait();
+            its_turn.wait();
             drop(std::hint::black_box(vec![0u8; 1 << 20]));
+            its_turn.wait();
         });
-        other.join().unwrap();
+        turn.wait();
+        drop(std::hint::black_box(vec![0u8; 100]));
         obey();
+        turn.wait();
+        turn.wait();
         drop(std::hint::black_box(Vec::<u8>::with_capacity(1000)));
         let mut grown = std::hint::black_box(Vec::<u8>::with_capacity(10));
         grown.reserve_exact(500);
@@ -215,14 +231,15 @@ mod tests {
         obey();
         drop(std::hint::black_box(vec![0u8; 100]));
         obey();
-        assert_eq!(least(&[last(), (Allocated::default(), allocated())]), Allocated { times: 3, bytes: 1510 });
+        assert_eq!(ordered_runs(), [Allocated { times: 3, bytes: 1510 }]);
         drop(grown);
+        other.join().unwrap();
     }
 
     #[test]
     fn the_least_of_many_runs_counts() {
         let at = |times, bytes| Allocated { times, bytes };
-        assert_eq!(least(&[(at(0, 0), at(5, 700)), (at(6, 900), at(10, 1700))]), at(4, 700));
+        assert_eq!(least(&[at(5, 700), at(10, 1700).since(at(6, 900))]), at(4, 700));
         assert_eq!(least(&[]), at(0, 0));
     }
 

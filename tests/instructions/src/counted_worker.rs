@@ -10,7 +10,7 @@
 
 use std::ffi::CStr;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::time::Duration;
 use belljar::sandbox::{WorkerProcess, WorkerStarter};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::count::{self, Allocated, Order};
+use crate::count::{self, Order};
 use crate::parts::{self, ApartWorker};
 use crate::{BEFORE, TIMES, WARM, wires, worker};
 
@@ -39,9 +39,6 @@ const BEGIN: u8 = b'b';
 /// The order to end it at the call after that.
 const END: u8 = b'e';
 
-/// The order to keep its allocations.
-const KEEP: u8 = b'k';
-
 /// The system calls in which a thread waits for events, as the kernel numbers them: `epoll_wait` and `epoll_pwait`.
 const WAITS: [&str; 2] = ["232", "281"];
 
@@ -57,30 +54,24 @@ pub(crate) fn count(arguments: &[String], code: &[u8]) {
     drop(command);
     orders.write_all(&code.len().to_le_bytes()).expect("a front that reads");
     orders.write_all(code).expect("a front that reads");
-    let counted = thread::spawn(move || pass_on(orders));
+    let passing = thread::spawn(move || pass_on(orders));
     count::start();
     worker::serve_front(socket);
     assert!(front.wait().expect("a process").success(), "the front failed");
-    let name = TITLE.to_str().expect("a name");
-    crate::print(name, &counted.join().expect("no panic"));
+    passing.join().expect("no panic");
+    crate::print(TITLE.to_str().expect("a name"), &count::ordered_runs());
 }
 
-/// Passes the orders of the front on. Returns the allocations of the worker's thread before and after each counted read.
-fn pass_on(mut orders: UnixStream) -> Vec<(Allocated, Allocated)> {
-    let mut all = Vec::new();
+/// Passes the orders of the front on, each when the worker waits.
+fn pass_on(mut orders: UnixStream) {
     let mut order = [0];
     while orders.read_exact(&mut order).is_ok() {
         while !first_thread_waits() {
             thread::yield_now();
         }
-        match order {
-            [BEGIN] => count::order(Order::Begin),
-            [END] => count::order(Order::End(TITLE)),
-            _ => all.push(count::last()),
-        }
+        count::order(if order == [BEGIN] { Order::Begin } else { Order::End(TITLE) });
         orders.write_all(&order).expect("a front that waits");
     }
-    all
 }
 
 /// True if the first thread of this program waits for events.
@@ -94,7 +85,7 @@ fn first_thread_waits() -> bool {
 /// so many bytes more.
 pub(crate) async fn read_as_front(wasm: &[u8], planted: usize) {
     use_one_processor();
-    let mut orders = UnixStream::from(io::stdout().as_fd().try_clone_to_owned().expect("a socket"));
+    let mut orders = worker::socket(io::stdout()).expect("a socket");
     let mut length = [0; size_of::<usize>()];
     orders.read_exact(&mut length).expect("a length");
     let mut code = vec![0; usize::from_le_bytes(length)];
@@ -117,7 +108,6 @@ pub(crate) async fn read_as_front(wasm: &[u8], planted: usize) {
         stdio.read().await;
         order(END);
         stdio.read().await;
-        order(KEEP);
     }
     std::process::exit(0);
 }
@@ -135,7 +125,7 @@ struct OtherEnd;
 
 impl WorkerStarter for OtherEnd {
     fn start(&self) -> io::Result<(Arc<dyn WorkerProcess>, UnixStream)> {
-        Ok((Arc::new(Self), UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?)))
+        Ok((Arc::new(Self), worker::socket(io::stdin())?))
     }
 }
 

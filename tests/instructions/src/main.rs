@@ -79,15 +79,15 @@ impl Counter {
             path().await;
             drop(black_box(self.waste.clone()));
             count::dump(&title);
-            all.push((before, count::allocated()));
+            all.push(count::allocated().since(before));
         }
         print(name, &all);
     }
 }
 
-/// Prints the line of a path: its allocations before and after each counted run.
-fn print(name: &str, allocated: &[(Allocated, Allocated)]) {
-    let Allocated { times, bytes } = count::least(allocated);
+/// Prints the line of a path, from the allocations of each counted run.
+fn print(name: &str, runs: &[Allocated]) {
+    let Allocated { times, bytes } = count::least(runs);
     println!("{name}\t{times}\t{bytes}");
 }
 

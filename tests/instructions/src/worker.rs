@@ -47,7 +47,12 @@ impl WorkerProcess for Started {
 
 /// Serves the front at the other end of standard input.
 pub(crate) fn serve() {
-    serve_front(UnixStream::from(io::stdin().as_fd().try_clone_to_owned().expect("a socket")));
+    serve_front(socket(io::stdin()).expect("a socket"));
+}
+
+/// The socket that this program got as a standard stream.
+pub(crate) fn socket(stream: impl AsFd) -> io::Result<UnixStream> {
+    Ok(UnixStream::from(stream.as_fd().try_clone_to_owned()?))
 }
 
 /// Serves a front until it closes the socket, without a wall.
